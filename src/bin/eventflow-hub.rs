@@ -1,0 +1,3 @@
+//! The broker.
+
+fn main() {}

@@ -1,0 +1,158 @@
+//! Patterns for domains and names: exact, `*` for a segment, a trailing `>` for the rest.
+
+use bytestring::ByteString;
+
+use super::{
+    Fault, code,
+    text::{cut, fault_of},
+};
+
+/// A pattern that breaks the rules.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the pattern {value:?} {reason}")]
+pub struct InvalidPattern {
+    /// The pattern, cut to 80 characters.
+    pub value: String,
+    /// What is wrong with it and what would be right.
+    pub reason: &'static str,
+}
+
+impl From<InvalidPattern> for Fault {
+    fn from(error: InvalidPattern) -> Self {
+        Fault::refused(code::INVALID_PATTERN, error.to_string())
+    }
+}
+
+/// Matches a domain or a name.
+///
+/// A lone `*` (npm's rule) or a lone `>` is everything. Otherwise texts and patterns are split at dots: `*`
+/// as a whole segment is any one segment, `>` as the last segment is one or more, all else is literal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    text: ByteString,
+    literal: bool,
+}
+
+/// One segment of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Segment<'a> {
+    /// Exactly this.
+    Literal(&'a str),
+    /// Any one segment.
+    One,
+    /// One or more segments, to the end.
+    Rest,
+}
+
+impl Pattern {
+    /// Checks `text` and takes it as a pattern.
+    ///
+    /// # Errors
+    /// [`InvalidPattern`] if it is empty, too long, not printable ASCII, or has `>` before its end.
+    pub fn parse(text: impl Into<ByteString>) -> Result<Self, InvalidPattern> {
+        let text = text.into();
+        let inner = || text.rsplit('.').skip(1).any(|segment| segment == ">");
+        let reason = fault_of(&text).or_else(|| {
+            inner().then_some("has `>` before its end, where it means nothing: put it last, or use `*`")
+        });
+        match reason {
+            None => Ok(Self { text, literal: false }),
+            Some(reason) => Err(InvalidPattern { value: cut(&text), reason }),
+        }
+    }
+
+    /// A pattern that matches just this text, whatever it holds: npm's rule for domains.
+    pub fn exact(text: impl Into<ByteString>) -> Self {
+        Self { text: text.into(), literal: true }
+    }
+
+    /// The pattern that matches everything.
+    #[must_use]
+    pub fn any() -> Self {
+        Self { text: ByteString::from_static("*"), literal: false }
+    }
+
+    /// The pattern as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it matches.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        let mut given = text.split('.');
+        for segment in self.segments() {
+            match (segment, given.next()) {
+                (Segment::Rest, Some(_)) => return true,
+                (Segment::One, Some(_)) => {}
+                (Segment::Literal(wanted), Some(found)) if wanted == found => {}
+                _ => return false,
+            }
+        }
+        given.next().is_none()
+    }
+
+    pub(super) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        let literal = self.literal;
+        let all = !literal && &*self.text == "*";
+        self.text.split('.').map(move |segment| match segment {
+            _ if all => Segment::Rest,
+            "*" if !literal => Segment::One,
+            ">" if !literal => Segment::Rest,
+            other => Segment::Literal(other),
+        })
+    }
+}
+
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The truth table that docs/protocol.md prints.
+    #[test]
+    fn truth_table() {
+        let rows: &[(&str, &str, bool)] = &[
+            ("a", "a", true),
+            ("a", "b", false),
+            ("a", "a.b", false),
+            ("*", "a", true),
+            ("*", "a.b.c", true),
+            (">", "a", true),
+            (">", "a.b.c", true),
+            ("a.*", "a", false),
+            ("a.*", "a.b", true),
+            ("a.*", "a.b.c", false),
+            ("a.*.c", "a.b.c", true),
+            ("a.*.c", "a.b.d", false),
+            ("a.>", "a", false),
+            ("a.>", "a.b", true),
+            ("a.>", "a.b.c", true),
+            ("*.b", "a.b", true),
+            ("*.b", "b", false),
+            ("*.*", "a", false),
+            ("a*", "ab", false),
+            ("a*", "a*", true),
+            ("A", "a", false),
+        ];
+        for (pattern, text, expected) in rows {
+            let parsed = Pattern::parse(*pattern).unwrap();
+            assert_eq!(parsed.matches(text), *expected, "{pattern} on {text}");
+        }
+        assert!(Pattern::exact("*").matches("*"));
+        assert!(!Pattern::exact("*").matches("a"));
+    }
+
+    #[test]
+    fn wrong_patterns_are_refused() {
+        for pattern in ["", " a", "a ", "a.>.b", ">.a", "é", "a\u{1f}", &"a".repeat(65)] {
+            assert!(Pattern::parse(pattern.to_owned()).is_err(), "{pattern:?}");
+        }
+    }
+}

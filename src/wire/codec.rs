@@ -1,0 +1,1 @@
+//! Records: units joined by `0x1F`, ended by `0x1E`.

@@ -1,0 +1,349 @@
+//! The messages of our own dialect ("v1") as types. The connection and the client convert at the door:
+//! nothing behind it sees a unit.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Domain, Event, EventId, Fault, Group, NewEvent, Pattern, Pid, Uid};
+
+/// The number of a request, chosen by the client, echoed by the answer.
+pub type Req = u64;
+/// The number of a subscription or a consumer, chosen by the client, unique on its link.
+pub type Sub = u32;
+/// Names one claim on one hub start; never used twice.
+pub type Token = u64;
+
+/// The first record of a v1 client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Program and version, for the hub's log: at most 64 characters are kept.
+    #[serde(default)]
+    pub client: String,
+}
+
+/// The hub's answer to `hello`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The hub's id.
+    pub hub: String,
+    /// Raised at each start of this hub.
+    pub epoch: u64,
+    /// What the client must keep to.
+    pub limits: LinkLimits,
+    /// All live hubs, this one included.
+    pub hubs: Vec<HubAddress>,
+    /// Names of optional features.
+    #[serde(default)]
+    pub features: Vec<String>,
+}
+
+/// What a v1 link must keep to. Sizes in bytes, times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkLimits {
+    /// Publishes un-acked at once.
+    pub window_requests: u32,
+    /// Weight of the publishes un-acked at once; a lone one always fits.
+    pub window_bytes: u64,
+    /// The data of one event.
+    pub data_bytes: u64,
+    /// One record.
+    pub record_bytes: u64,
+    /// Units of one record.
+    pub units: u32,
+    /// The most events that a consumer may ask as credit.
+    pub credit: u32,
+    /// The most bytes that a consumer holds un-acked; one event always fits.
+    pub credit_bytes: u64,
+    /// Subscriptions and consumers of one link.
+    pub subscriptions: u32,
+    /// Each end pings when it has sent nothing for so long.
+    pub ping_ms: u64,
+    /// Each end cuts the link when it has received nothing for so long.
+    pub silence_ms: u64,
+}
+
+/// Where a hub listens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HubAddress {
+    /// The hub's id, if known: it is then demanded of its certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Host name or IP address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// How a consumer wants its events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsumeOptions {
+    /// Events handed out un-acked at most; the hub's own limit holds too.
+    pub credit: u32,
+    /// How many handlers run at once: of what a lost link returns, so many count as attempts.
+    #[serde(default = "one")]
+    pub concurrency: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Why a consumer refuses an event.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NackOptions {
+    /// Error text, cut at 8 KiB.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// Client to hub.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// `hello, 1, {json}`: always first.
+    Hello(Hello),
+    /// `ping, n`: answered by `pong, n`.
+    Ping(u64),
+    /// `pong, n`.
+    Pong(u64),
+    /// `publish, req, id, domain, name, pid, rid, data`.
+    Publish {
+        /// Request number.
+        req: Req,
+        /// The event.
+        event: NewEvent,
+    },
+    /// `subscribe, req, sub, domain, name`.
+    Subscribe {
+        /// Request number.
+        req: Req,
+        /// The new subscription's number.
+        sub: Sub,
+        /// Of which domains.
+        domain: Pattern,
+        /// Of which names.
+        name: Pattern,
+    },
+    /// `unsubscribe, req, sub`.
+    Unsubscribe {
+        /// Request number.
+        req: Req,
+        /// Which subscription.
+        sub: Sub,
+    },
+    /// `consume, req, sub, group, domain, name, {json}`; an empty group is the default one.
+    Consume {
+        /// Request number.
+        req: Req,
+        /// The new consumer's number.
+        sub: Sub,
+        /// The group, or the default one.
+        group: Option<Group>,
+        /// Of which domains.
+        domain: Pattern,
+        /// Of which names.
+        name: Pattern,
+        /// Credit and concurrency.
+        options: ConsumeOptions,
+    },
+    /// `stop, req, sub`: no more events for this consumer; what it holds stays claimed until acked, nacked,
+    /// released, or the link ends.
+    Stop {
+        /// Request number.
+        req: Req,
+        /// Which consumer.
+        sub: Sub,
+    },
+    /// `ack, req, token`: done.
+    Ack {
+        /// Request number.
+        req: Req,
+        /// Which claim.
+        token: Token,
+    },
+    /// `nack, req, token, {json}`: failed.
+    Nack {
+        /// Request number.
+        req: Req,
+        /// Which claim.
+        token: Token,
+        /// Why.
+        options: NackOptions,
+    },
+    /// `release, req, token`: handed back unstarted; counts as no attempt.
+    Release {
+        /// Request number.
+        req: Req,
+        /// Which claim.
+        token: Token,
+    },
+    /// `read, req, id`.
+    Read {
+        /// Request number.
+        req: Req,
+        /// Which event.
+        id: EventId,
+    },
+    /// `log, req, domain, pid, page, limit`: a page of a process's log; `page` is empty at first.
+    Log {
+        /// Request number.
+        req: Req,
+        /// The domain.
+        domain: Domain,
+        /// The process.
+        pid: Pid,
+        /// Where to go on: what the page before said; empty: from the start.
+        page: String,
+        /// At most so many events; the hub's own limits hold too.
+        limit: u32,
+    },
+    /// `show, req, id`: the event and what became of it.
+    Show {
+        /// Request number.
+        req: Req,
+        /// Which event.
+        id: EventId,
+    },
+}
+
+/// Hub to client.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// `welcome, 1, {json}`.
+    Welcome(Welcome),
+    /// `ping, n`: answered by `pong, n`.
+    Ping(u64),
+    /// `pong, n`.
+    Pong(u64),
+    /// `ok, req, units…`: done.
+    Ok {
+        /// Request number.
+        req: Req,
+        /// See [`Answer`].
+        answer: Answer,
+    },
+    /// `item, req, <event>`: one event of an answer; `ok` or `err` follows after the last.
+    Item {
+        /// Request number.
+        req: Req,
+        /// The event.
+        event: Event,
+    },
+    /// `err, req, code, message, retry`; `req` 0: the record had none.
+    Err {
+        /// Request number.
+        req: Req,
+        /// The error.
+        fault: Fault,
+    },
+    /// `event, subs, seq, <event>`: for a subscriber; `subs` are the numbers that match, joined by commas.
+    Event {
+        /// Which subscriptions matched.
+        subs: Vec<Sub>,
+        /// The hub's sequence number.
+        seq: u64,
+        /// The event.
+        event: Event,
+    },
+    /// `claim, sub, token, attempt, seq, <event>`: for a consumer.
+    Claim {
+        /// Which consumer.
+        sub: Sub,
+        /// Names the claim.
+        token: Token,
+        /// 1 at the first delivery.
+        attempt: u32,
+        /// The hub's sequence number.
+        seq: u64,
+        /// The event.
+        event: Event,
+    },
+    /// `online, id, host, port`: another hub is there.
+    Online(HubAddress),
+    /// `bye, code, message, retry`: the hub closes this link after it.
+    Bye(Fault),
+}
+
+/// What an `ok` carries besides its number; its first unit, if there is one, names the form.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Nothing: unsubscribe, stop, ack, nack, release, and read after its `item`.
+    Done,
+    /// `committed, timestamp, seq` or `duplicate, timestamp, seq`: publish.
+    Published(Published),
+    /// `position, seq`: subscribe and consume. Events above it are delivered from here on.
+    Position(u64),
+    /// `page, next`: log. Empty: that was the last page.
+    Page(String),
+    /// `trace, {json}`: show, after the `item` with the event.
+    Trace(Box<Trace>),
+}
+
+/// What became of a publish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// False: an event of this id and content was there already, nothing was dispatched anew.
+    pub fresh: bool,
+    /// Milliseconds since 1970, given by the store.
+    pub timestamp: i64,
+    /// The hub's sequence number; 0 if the event isn't dispatched yet.
+    pub seq: u64,
+}
+
+/// The life of an event: published by whom and when, claimed by whom, attempts with errors, outcome.
+/// Times are milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Who published it, if it is published.
+    pub publisher: Option<Uid>,
+    /// When it was published.
+    pub published: Option<i64>,
+    /// The hub that serves it.
+    pub hub: Option<Uid>,
+    /// Its sequence number there.
+    pub seq: Option<u64>,
+    /// `persisted`, `pending`, `orphan`, `claimed`, `success`, `dead` or `expired`, for the default group.
+    pub state: String,
+    /// Who holds it or brought it to its end.
+    pub consumer: Option<Uid>,
+    /// When it ended.
+    pub ended: Option<i64>,
+    /// Deliveries that ended without success, oldest first; at most the last 20.
+    pub attempts: Vec<Attempt>,
+}
+
+/// A delivery that ended without success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// 1 is the first.
+    pub number: u32,
+    /// The group; none is the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Group>,
+    /// Who had it.
+    pub consumer: Uid,
+    /// When it was handed out.
+    pub started: i64,
+    /// When it ended.
+    pub ended: i64,
+    /// `nack`, `link lost`, …
+    pub reason: String,
+    /// The error text that the consumer gave, cut to 1 KiB here.
+    #[serde(default)]
+    pub error: String,
+}
+
+/// A request that can't be taken: answered by `err` with its number (0 if it had none); the link stays.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// Its number, if it could be read.
+    pub req: Req,
+    /// Why.
+    pub fault: Fault,
+}
+
+/// What `retry` says of a wait, in milliseconds; empty = final.
+#[must_use]
+pub fn retry_ms(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+}

@@ -212,3 +212,6 @@ impl Reader {
         self.buffer = larger;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,7 +60,9 @@ fn understand(record: &Record) {
             assert_eq!(Request::parse(&again(&out), &DATA), Ok(request));
         }
         Err(refusal) => {
-            Reply::Err { req: refusal.req, fault: refusal.fault }.encode(&mut out).expect("a refusal can be told");
+            Reply::Err { req: refusal.req, fault: refusal.fault }
+                .encode(&mut out)
+                .expect("a refusal can be told");
             assert!(matches!(Reply::parse(&again(&out)), Ok(Reply::Err { .. })));
         }
     }

@@ -1,4 +1,6 @@
 //! An actor-model event broker: the library behind `eventflow-hub` and `eventflow`.
 
 pub mod event;
+#[cfg(feature = "spoke")]
+pub mod pki;
 pub mod wire;

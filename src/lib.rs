@@ -1,4 +1,6 @@
 //! An actor-model event broker: the library behind `eventflow-hub` and `eventflow`.
 
 pub mod event;
+#[cfg(feature = "hub")]
+pub mod store;
 pub mod wire;

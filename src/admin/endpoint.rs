@@ -1,0 +1,42 @@
+//! The endpoints; `admin.rs` lists them.
+
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use serde_json::json;
+
+use super::{AdminState, access::Operator};
+use crate::metrics;
+
+pub(super) fn all(config: &mut web::ServiceConfig) {
+    config
+        .service(open("/livez").route(web::get().to(livez)).route(web::head().to(livez)))
+        .service(open("/readyz").route(web::get().to(readyz)).route(web::head().to(readyz)))
+        .service(open("/metrics").route(web::get().to(numbers)).route(web::head().to(numbers)))
+        .default_service(web::to(unknown));
+}
+
+/// A resource without token. A method that it doesn't have is 405, as a token wouldn't help.
+fn open(path: &str) -> actix_web::Resource {
+    web::resource(path)
+}
+
+async fn livez() -> HttpResponse {
+    HttpResponse::Ok().json(json!({ "state": "alive" }))
+}
+
+async fn readyz(state: web::Data<AdminState>) -> HttpResponse {
+    let readiness = state.ready.borrow().clone();
+    let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    HttpResponse::build(status)
+        .insert_header(("cache-control", "no-store"))
+        .json(json!({ "state": readiness.to_string(), "reason": readiness.reason() }))
+}
+
+async fn numbers(state: web::Data<AdminState>) -> HttpResponse {
+    HttpResponse::Ok().content_type(metrics::CONTENT_TYPE).body(state.metrics.render())
+}
+
+async fn unknown(_: Operator, request: HttpRequest) -> HttpResponse {
+    let message =
+        format!("there is no {} here; this hub serves /livez, /readyz and /metrics", request.path());
+    HttpResponse::NotFound().json(json!({ "message": message }))
+}

@@ -2,7 +2,7 @@
 //!
 //! - `GET /livez`: 200 as long as HTTP is served at all.
 //! - `GET /readyz`: 200 when the hub takes work, else 503; a JSON body says the state and why.
-//! - `GET /metrics`: all numbers, as OpenMetrics text.
+//! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;

@@ -22,7 +22,7 @@ pub use label::{
 };
 pub use meter::{MessageMeter, Meter};
 pub use readiness::Readiness;
-pub use render::CONTENT_TYPE;
+pub use render::{OPENMETRICS, PLAIN};
 pub use snapshot::{ActorSnapshot, HubSnapshot, MetricsSnapshot, SizesSnapshot, TimesSnapshot};
 
 use meter::ActorNumbers;

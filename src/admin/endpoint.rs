@@ -1,6 +1,13 @@
 //! The endpoints; `admin.rs` lists them.
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{
+        StatusCode,
+        header::{ACCEPT, VARY},
+    },
+    web,
+};
 use serde_json::json;
 
 use super::{AdminState, access::Operator};
@@ -31,8 +38,16 @@ async fn readyz(state: web::Data<AdminState>) -> HttpResponse {
         .json(json!({ "state": readiness.to_string(), "reason": readiness.reason() }))
 }
 
-async fn numbers(state: web::Data<AdminState>) -> HttpResponse {
-    HttpResponse::Ok().content_type(metrics::CONTENT_TYPE).body(state.metrics.render())
+/// OpenMetrics for those who ask for it, as Prometheus does; the older text format for all others.
+async fn numbers(state: web::Data<AdminState>, request: HttpRequest) -> HttpResponse {
+    let mut accepted = request.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());
+    let mut response = HttpResponse::Ok();
+    response.insert_header((VARY, "accept"));
+    if accepted.any(|value| value.contains("application/openmetrics-text")) {
+        response.content_type(metrics::OPENMETRICS).body(state.metrics.render())
+    } else {
+        response.content_type(metrics::PLAIN).body(state.metrics.render_plain())
+    }
 }
 
 async fn unknown(_: Operator, request: HttpRequest) -> HttpResponse {

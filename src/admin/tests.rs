@@ -88,8 +88,12 @@ async fn metrics_are_open_and_typed() {
     world.metrics.meter(ActorKind::Journal).spawned();
     let answer = world.get("/metrics", "").await;
     assert_eq!(status(&answer), 200);
-    assert!(answer.contains("content-type: application/openmetrics-text; version=1.0.0"), "{answer}");
+    assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
     assert!(answer.contains("eventflow_actors_alive{actor=\"journal\"} 1\n"), "{answer}");
+    let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
+    let answer = world.get("/metrics", accept).await;
+    assert!(answer.contains("content-type: application/openmetrics-text; version=1.0.0"), "{answer}");
+    assert!(answer.contains("# EOF"), "{answer}");
     world.stop().await;
 }
 

@@ -21,12 +21,17 @@ pub(super) struct Definition {
 }
 
 impl Definition {
+    /// The name with its unit, as HELP and TYPE bear it in OpenMetrics.
+    pub(super) fn family(&self) -> String {
+        let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
+        format!("{}{unit}", self.name)
+    }
+
     /// The name of its series as Prometheus keeps it; for a histogram, what precedes `_bucket`.
     #[cfg(test)]
     pub(super) fn series(&self) -> String {
-        let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
         let total = if self.kind == Kind::Counter { "_total" } else { "" };
-        format!("{}{unit}{total}", self.name)
+        format!("{}{total}", self.family())
     }
 }
 
@@ -41,7 +46,6 @@ macro_rules! definitions {
         };)*
 
         /// All of them.
-        #[cfg(test)]
         pub(super) const ALL: &[Definition] = &[$($id,)*];
     };
     (@option) => { None };

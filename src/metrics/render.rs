@@ -19,10 +19,12 @@ use super::{
 };
 
 /// The content type of [`Metrics::render`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The content type of [`Metrics::render_plain`].
+pub const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Metrics {
-    /// The numbers as OpenMetrics 1.0 text; its type is [`CONTENT_TYPE`].
+    /// The numbers as OpenMetrics 1.0 text; its type is [`OPENMETRICS`].
     #[must_use]
     pub fn render(&self) -> String {
         let mut registry = Registry::default();
@@ -34,6 +36,25 @@ impl Metrics {
         }
         text
     }
+
+    /// The numbers in Prometheus' older text format 0.0.4; its type is [`PLAIN`]. There a counter's HELP and
+    /// TYPE bear the name of its series, `_total` included, and neither UNIT nor EOF is known.
+    #[must_use]
+    pub fn render_plain(&self) -> String {
+        let lines = self.render();
+        let lines = lines.lines().filter(|line| !line.starts_with("# UNIT ") && *line != "# EOF");
+        lines.map(plain_line).collect()
+    }
+}
+
+fn plain_line(line: &str) -> String {
+    let header = ["# HELP ", "# TYPE "].iter().find_map(|start| Some((start, line.strip_prefix(start)?)));
+    if let Some((start, (name, rest))) = header.and_then(|(start, rest)| Some((start, rest.split_once(' ')?)))
+        && names::ALL.iter().any(|definition| definition.kind == Kind::Counter && definition.family() == name)
+    {
+        return format!("{start}{name}_total {rest}\n");
+    }
+    format!("{line}\n")
 }
 
 #[derive(Debug)]

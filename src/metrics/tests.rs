@@ -80,12 +80,21 @@ fn the_text_has_help_type_unit_and_end() {
 fn every_metric_is_written_once() {
     let text = busy().render();
     for definition in names::ALL {
-        let unit = definition.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
-        let header = format!("# TYPE {}{unit} ", definition.name);
+        let header = format!("# TYPE {} ", definition.family());
         let written = text.lines().filter(|line| line.starts_with(&header)).count();
         assert_eq!(written, 1, "{header}");
     }
     assert_eq!(text.lines().filter(|line| line.starts_with("# TYPE ")).count(), names::ALL.len());
+}
+
+#[test]
+fn the_older_format_names_counters_by_their_series() {
+    let text = busy().render_plain();
+    assert!(text.contains("# TYPE eventflow_link_received_bytes_total counter\n"), "{text}");
+    assert!(text.contains("# HELP eventflow_link_received_bytes_total Bytes read"), "{text}");
+    assert!(text.contains("\neventflow_link_received_bytes_total 4096\n"), "{text}");
+    assert!(text.contains("# TYPE eventflow_links gauge\n"), "{text}");
+    assert!(!text.contains("# UNIT") && !text.contains("# EOF"), "{text}");
 }
 
 /// A reading while others write is never torn: what `+Inf` says is what `_count` says.

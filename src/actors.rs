@@ -10,6 +10,7 @@ pub mod connection;
 pub mod deliveries;
 pub mod dispatched;
 pub mod journal;
+pub mod life;
 pub mod listener;
 pub mod mail;
 pub mod monitor;

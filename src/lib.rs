@@ -13,8 +13,6 @@ pub mod hub;
 pub mod metrics;
 #[cfg(feature = "spoke")]
 pub mod pki;
-#[cfg(feature = "spoke")]
-pub mod spoke;
 #[cfg(feature = "hub")]
 pub mod store;
 pub mod wire;

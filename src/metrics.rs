@@ -8,7 +8,10 @@ mod hub;
 mod instrument;
 mod label;
 mod meter;
+mod names;
 mod readiness;
+mod render;
+mod snapshot;
 
 use std::sync::Arc;
 
@@ -19,6 +22,8 @@ pub use label::{
 };
 pub use meter::{MessageMeter, Meter};
 pub use readiness::Readiness;
+pub use render::{OPENMETRICS, PLAIN};
+pub use snapshot::{ActorSnapshot, HubSnapshot, MetricsSnapshot, SizesSnapshot, TimesSnapshot};
 
 use meter::ActorNumbers;
 
@@ -66,3 +71,6 @@ impl Default for Metrics {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
 
 pub use group::{Ended, Finish, Verdict};
 pub use message::{
@@ -28,13 +28,14 @@ use self::{
 use super::{
     dispatched::Dispatched,
     journal::{Bind, Journal, Note, Record},
+    life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{Frame, LinkId},
 };
 use crate::{
     event::{Fault, Uid, code},
     metrics::{self, Meter, Metrics},
-    store::{self, Store, StoreError, Write},
+    store::{self, OpenEvent, Store, StoreError, Write},
     wire::Answer,
 };
 
@@ -52,7 +53,7 @@ pub struct DeliveriesConfig {
 }
 
 /// Events of one page.
-const PAGE_EVENTS: u32 = 1_000;
+const PAGE_EVENTS: usize = 1_000;
 /// Bytes of one page.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// The timer: cursors are saved, pages that failed are asked for again.
@@ -60,7 +61,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Cursors are saved each so many ticks, if they moved.
 const CURSOR_TICKS: u32 = 5;
 /// Tokens of one epoch; the next epoch's start above them.
-const TOKENS_PER_EPOCH: u64 = 1 << 40;
+const TOKENS_PER_EPOCH: u64 = 1 << 36;
 
 /// - **Role**: chooses a consumer for each event that a binding of the default group matches, and knows what
 ///   each consumer holds.
@@ -87,6 +88,7 @@ pub struct Deliveries {
     head: u64,
     saved: u64,
     ticks: u32,
+    _life: Life,
 }
 
 measured!(Deliveries);
@@ -114,6 +116,7 @@ impl Deliveries {
         metrics: Metrics,
         meter: Meter,
         journal: Handle<Journal>,
+        life: Life,
     ) -> Self {
         let mut deliveries = Self {
             meter,
@@ -127,6 +130,7 @@ impl Deliveries {
             head: loaded.head,
             saved: loaded.cursor,
             ticks: 0,
+            _life: life,
         };
         for binding in loaded.bindings {
             deliveries.bind(binding, loaded.cursor);
@@ -239,11 +243,11 @@ impl Deliveries {
         &mut self,
         id: i64,
         page: PageWanted,
-        result: Result<store::OpenPage, StoreError>,
+        result: Result<(Vec<OpenEvent>, bool), StoreError>,
         ctx: &mut Context<Self>,
     ) {
         match result {
-            Ok(store::OpenPage { events, more }) => {
+            Ok((events, more)) => {
                 let scanned = events.last().map_or(page.after, |last| last.seq);
                 let rows = events
                     .into_iter()
@@ -288,12 +292,7 @@ impl Actor for Deliveries {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.meter.spawned();
         ctx.run_interval(TICK, Self::tick);
-    }
-
-    fn stopped(&mut self, _: &mut Self::Context) {
-        self.meter.ended();
     }
 }
 
@@ -417,6 +416,14 @@ impl Handler<Floor> for Deliveries {
     fn handle(&mut self, _: Floor, _: &mut Self::Context) -> Self::Result {
         self.save_cursor();
         MessageResult(self.group.floor())
+    }
+}
+
+impl Handler<Halt> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, _: Halt, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

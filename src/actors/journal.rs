@@ -9,14 +9,17 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
 use tokio::sync::watch;
 
 pub use clock::{Place, Sequence};
 pub use message::{Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record};
 
 use self::batch::{Batch, Job, Reply, ReplyTo};
-use super::mail::{Handle, measured};
+use super::{
+    life::{Halt, Life},
+    mail::measured,
+};
 use crate::{
     event::{Fault, Uid, code},
     metrics::{Meter, Metrics, Readiness, Refusal},
@@ -59,8 +62,10 @@ pub struct Journal {
     queued_bytes: usize,
     committing: usize,
     closed: bool,
+    halting: bool,
     peers: Option<Connect>,
     readiness: watch::Sender<Readiness>,
+    _life: Life,
 }
 
 measured!(Journal);
@@ -75,6 +80,7 @@ impl Journal {
         metrics: Metrics,
         meter: Meter,
         readiness: watch::Sender<Readiness>,
+        life: Life,
     ) -> Self {
         Self {
             meter,
@@ -86,8 +92,10 @@ impl Journal {
             queued_bytes: 0,
             committing: 0,
             closed: false,
+            halting: false,
             peers: None,
             readiness,
+            _life: life,
         }
     }
 
@@ -130,7 +138,11 @@ impl Journal {
             journal.committed(replies, results);
             journal.committing = 0;
             journal.meter.progress();
-            journal.pump(ctx);
+            if journal.halting {
+                ctx.stop();
+            } else {
+                journal.pump(ctx);
+            }
         }));
     }
 
@@ -194,14 +206,6 @@ impl Journal {
 
 impl Actor for Journal {
     type Context = Context<Self>;
-
-    fn started(&mut self, _: &mut Self::Context) {
-        self.meter.spawned();
-    }
-
-    fn stopped(&mut self, _: &mut Self::Context) {
-        self.meter.ended();
-    }
 }
 
 impl Handler<Connect> for Journal {
@@ -285,6 +289,18 @@ impl Handler<Backlog> for Journal {
     }
 }
 
+impl Handler<Halt> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, _: Halt, ctx: &mut Self::Context) {
+        self.closed = true;
+        self.halting = true;
+        if self.committing == 0 {
+            ctx.stop();
+        }
+    }
+}
+
 impl Handler<Panic> for Journal {
     type Result = ();
 
@@ -297,6 +313,3 @@ fn now_micros() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
-
-/// A handle, as others hold it.
-pub type JournalHandle = Handle<Journal>;

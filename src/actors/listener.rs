@@ -20,6 +20,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
     connection::{Connection, ConnectionConfig, Core, Surroundings},
+    life::Life,
     mail::{Handle, mail, measured},
     monitor::{Monitor, Notice},
     outlet::{LinkId, Outlet},
@@ -95,6 +96,7 @@ pub struct Listener {
     links: HashMap<LinkId, Outlet>,
     door: Option<Door>,
     closing: watch::Sender<bool>,
+    _life: Life,
 }
 
 measured!(Listener);
@@ -119,9 +121,17 @@ impl Listener {
         monitor: Handle<Monitor>,
         metrics: Metrics,
         meter: Meter,
+        life: Life,
     ) -> Self {
         let door = Door { socket, config: Arc::new(config), core, store, monitor };
-        Self { meter, metrics, links: HashMap::new(), door: Some(door), closing: watch::Sender::new(false) }
+        Self {
+            meter,
+            metrics,
+            links: HashMap::new(),
+            door: Some(door),
+            closing: watch::Sender::new(false),
+            _life: life,
+        }
     }
 }
 
@@ -129,16 +139,11 @@ impl Actor for Listener {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.meter.spawned();
         if let Some(door) = self.door.take() {
             let listener = Handle::new(ctx.address(), self.meter.clone());
             let closing = self.closing.subscribe();
             ctx.spawn(wrap_future(accept_all(door, listener, self.metrics.clone(), closing)));
         }
-    }
-
-    fn stopped(&mut self, _: &mut Self::Context) {
-        self.meter.ended();
     }
 }
 

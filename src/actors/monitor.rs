@@ -6,6 +6,7 @@ use actix::{Actor, AsyncContext, Context, Handler};
 
 use super::{
     journal::{Journal, Note},
+    life::Life,
     mail::{Handle, mail, measured},
 };
 use crate::{
@@ -83,6 +84,7 @@ pub struct Monitor {
     agent: Uid,
     journal: Handle<Journal>,
     waiting: Vec<Write>,
+    _life: Life,
 }
 
 measured!(Monitor);
@@ -90,8 +92,8 @@ measured!(Monitor);
 impl Monitor {
     /// A monitor that writes in the name of `agent`, the hub.
     #[must_use]
-    pub fn new(agent: Uid, metrics: Metrics, meter: Meter, journal: Handle<Journal>) -> Self {
-        Self { meter, metrics, agent, journal, waiting: Vec::new() }
+    pub fn new(agent: Uid, metrics: Metrics, meter: Meter, journal: Handle<Journal>, life: Life) -> Self {
+        Self { meter, metrics, agent, journal, waiting: Vec::new(), _life: life }
     }
 
     fn flush(&mut self) {
@@ -106,12 +108,7 @@ impl Actor for Monitor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.meter.spawned();
         ctx.run_interval(TICK, |monitor, _| monitor.flush());
-    }
-
-    fn stopped(&mut self, _: &mut Self::Context) {
-        self.meter.ended();
     }
 }
 

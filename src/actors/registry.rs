@@ -6,7 +6,7 @@ mod routes;
 
 use std::time::Instant;
 
-use actix::{Actor, Context, Handler};
+use actix::{Actor, ActorContext, Context, Handler};
 
 pub use message::{
     Committed, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
@@ -16,6 +16,7 @@ pub use ring::RingLimits;
 use self::routes::{Push, Routes};
 use super::{
     deliveries::{Deliveries, Dispatch},
+    life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{Frame, Outlet},
 };
@@ -47,6 +48,7 @@ pub struct Registry {
     metrics: Metrics,
     routes: Routes,
     deliveries: Handle<Deliveries>,
+    _life: Life,
 }
 
 measured!(Registry);
@@ -60,12 +62,14 @@ impl Registry {
         meter: Meter,
         head: u64,
         deliveries: Handle<Deliveries>,
+        life: Life,
     ) -> Self {
         Self {
             meter,
             metrics,
             routes: Routes::new(config.ring, head, config.subscriptions),
             deliveries,
+            _life: life,
         }
     }
 
@@ -80,14 +84,6 @@ impl Registry {
 
 impl Actor for Registry {
     type Context = Context<Self>;
-
-    fn started(&mut self, _: &mut Self::Context) {
-        self.meter.spawned();
-    }
-
-    fn stopped(&mut self, _: &mut Self::Context) {
-        self.meter.ended();
-    }
 }
 
 impl Handler<Subscribe> for Registry {
@@ -167,6 +163,14 @@ impl Handler<Committed> for Registry {
             self.push(&outlet, push);
         }
         self.deliveries.signal(Dispatch(events));
+    }
+}
+
+impl Handler<Halt> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, _: Halt, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

@@ -91,7 +91,8 @@ impl Store {
     }
 
     /// A page of what the hub still has to serve, by number, from `after_seq` on, itself excluded: at most
-    /// `limit` events and `max_bytes` of [weight](Event::weight), but at least one event if there is any.
+    /// `limit` events and `max_bytes` of [weight](Event::weight), but at least one event if there is any. Besides:
+    /// whether there are more.
     ///
     /// # Errors
     /// Whatever the database says.
@@ -101,13 +102,13 @@ impl Store {
         after_seq: u64,
         limit: usize,
         max_bytes: usize,
-    ) -> Result<Vec<OpenEvent>, StoreError> {
+    ) -> Result<(Vec<OpenEvent>, bool), StoreError> {
         let values = vec![hub.as_str().into(), signed(after_seq).into()];
         let columns = format!(
             "{EVENT}, p.seq, p.publisher, \
              (SELECT count(*) FROM v1_attempt a WHERE a.event_id = e.id AND a.grp = '')"
         );
-        let (rows, _) = page(&self.readers, &columns, OPEN_TAIL, values, limit, max_bytes)
+        let (rows, more) = page(&self.readers, &columns, OPEN_TAIL, values, limit, max_bytes)
             .await
             .map_err(refused("read the open events"))?;
         let open = |row: &QueryResult| {
@@ -118,7 +119,8 @@ impl Store {
                 attempts: u32::try_from(row.try_get_by_index::<i64>(9)?).unwrap_or(u32::MAX),
             })
         };
-        rows.iter().map(open).collect::<Result<_, _>>().map_err(refused("read the open events"))
+        let events = rows.iter().map(open).collect::<Result<_, _>>().map_err(refused("read the open events"))?;
+        Ok((events, more))
     }
 
     /// Counts events and outcomes. This reads whole indexes: for people and tests, not for each scrape.

@@ -16,7 +16,7 @@ use crate::{
 /// Reads of one link that may wait.
 pub const MOST_WAITING: usize = 64;
 /// Events of a page, if the client asks for more or says nothing.
-const PAGE_EVENTS: u32 = 1_000;
+const PAGE_EVENTS: usize = 1_000;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// How long the holder of a claim is asked for.
@@ -80,14 +80,17 @@ async fn log(
     store: &Store,
     outlet: &Outlet,
 ) -> Result<Answer, Fault> {
-    let after = if page.is_empty() { None } else { Some(LogKey::parse(page, domain, pid)?) };
-    let limit = if limit == 0 { PAGE_EVENTS } else { limit.min(PAGE_EVENTS) };
-    let (events, next) = store.log_page(domain, pid, after, limit, PAGE_BYTES).await?;
+    let after = if page.is_empty() { None } else { Some(page.parse::<LogKey>()?) };
+    let limit = match usize::try_from(limit) {
+        Ok(limit @ 1..PAGE_EVENTS) => limit,
+        _ => PAGE_EVENTS,
+    };
+    let (events, next) = store.log_page(domain, pid, after.as_ref(), limit, PAGE_BYTES).await?;
     for event in events {
         outlet.room().await;
         outlet.send(Frame::Item(req, Box::new(event)));
     }
-    Ok(Answer::Page(next.map(|next| next.to_page(domain, pid)).unwrap_or_default()))
+    Ok(Answer::Page(next.map(|next| next.to_string()).unwrap_or_default()))
 }
 
 async fn show(

@@ -115,7 +115,7 @@ impl Handler<UnsubscribeNpm> for Registry {
     type Result = ();
 
     fn handle(&mut self, message: UnsubscribeNpm, _: &mut Self::Context) {
-        self.routes.unsubscribe_npm(message.link, message.domain, message.name);
+        self.routes.unsubscribe_npm(message.link, &message.domain, &message.name);
     }
 }
 

@@ -11,7 +11,6 @@ impl Connection {
     pub(super) fn npm(&mut self, record: &Record) {
         let ignored = match crate::wire::npm::parse(record) {
             FromNpm::Subscribe { domain, name } => {
-                let (domain, name) = (domain.to_string(), name.to_string());
                 let subscribe = SubscribeNpm { outlet: self.outlet.clone(), domain, name };
                 match self.core.registry.offer(subscribe) {
                     Ok(()) => None,
@@ -19,17 +18,17 @@ impl Connection {
                 }
             }
             FromNpm::Unsubscribe { domain, name } => {
-                let (domain, name) = (domain.to_string(), name.to_string());
                 self.core.registry.signal(UnsubscribeNpm { link: self.outlet.id(), domain, name });
                 None
             }
             FromNpm::Publish { .. } => Some("publish".to_owned()),
             FromNpm::Online { .. } => Some("online".to_owned()),
-            FromNpm::Unknown { verb } => Some(verb.chars().take(64).collect()),
+            FromNpm::Unknown { verb } => Some(verb),
+            FromNpm::Malformed(fault) => Some(format!("a record that is none: {fault}")),
         };
-        if let Some(verb) = ignored {
+        if let Some(what) = ignored {
             self.metrics.hub().npm_ignored.inc();
-            tracing::info!(conn.id = %self.outlet.id(), spoke.id = %self.uid, verb, "an npm record is ignored");
+            tracing::info!(conn.id = %self.outlet.id(), spoke.id = %self.uid, what, "an npm record is ignored");
         }
     }
 }

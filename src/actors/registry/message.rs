@@ -34,9 +34,9 @@ pub struct SubscribeNpm {
     /// The link.
     pub outlet: Outlet,
     /// The domain, literally.
-    pub domain: String,
-    /// The name, literally, or a lone `*`.
-    pub name: String,
+    pub domain: Pattern,
+    /// The name, literally, or every name.
+    pub name: Pattern,
 }
 mail!(SubscribeNpm => ());
 
@@ -46,9 +46,9 @@ pub struct UnsubscribeNpm {
     /// The link.
     pub link: LinkId,
     /// As it was subscribed.
-    pub domain: String,
+    pub domain: Pattern,
     /// As it was subscribed.
-    pub name: String,
+    pub name: Pattern,
 }
 mail!(UnsubscribeNpm => ());
 

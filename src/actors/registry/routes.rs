@@ -104,12 +104,10 @@ impl Routes {
     pub fn subscribe_npm(
         &mut self,
         outlet: &Outlet,
-        domain: String,
-        name: String,
+        domain: Pattern,
+        name: Pattern,
         now: Instant,
     ) -> Vec<Arc<Dispatched>> {
-        let domain = Pattern::exact(domain);
-        let name = if name == "*" { Pattern::any() } else { Pattern::exact(name) };
         let link = self.links.get(&outlet.id());
         let wishes = link.map_or(0, |link| link.wishes.len());
         if wishes >= self.most || link.is_some_and(|link| link.has(&domain, &name)) {
@@ -125,11 +123,9 @@ impl Routes {
     }
 
     /// Takes an npm subscription back.
-    pub fn unsubscribe_npm(&mut self, link: LinkId, domain: String, name: String) {
-        let domain = Pattern::exact(domain);
-        let name = if name == "*" { Pattern::any() } else { Pattern::exact(name) };
+    pub fn unsubscribe_npm(&mut self, link: LinkId, domain: &Pattern, name: &Pattern) {
         let wish = self.links.get(&link).and_then(|link| {
-            link.wishes.iter().find(|(_, (d, n))| *d == domain && *n == name).map(|(wish, _)| *wish)
+            link.wishes.iter().find(|(_, (d, n))| d == domain && n == name).map(|(wish, _)| *wish)
         });
         if let Some(wish) = wish {
             self.remove(link, wish);

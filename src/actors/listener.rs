@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use actix::{Actor, AsyncContext, Context, Handler, MessageResult, fut::wrap_future};
+use actix::{Actor, AsyncContext, Context, Handler, fut::wrap_future};
 use actix_rt::ArbiterHandle;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
@@ -99,7 +99,7 @@ pub struct Listener {
     _life: Life,
 }
 
-measured!(Listener);
+measured!(Listener: Opened, Closed, CutAll, Close, Links);
 
 /// What the accept loop needs.
 struct Door {
@@ -108,6 +108,12 @@ struct Door {
     core: watch::Receiver<Option<Core>>,
     store: Store,
     monitor: Handle<Monitor>,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("links", &self.links.len()).finish_non_exhaustive()
+    }
 }
 
 impl Listener {
@@ -185,10 +191,10 @@ impl Handler<Close> for Listener {
 }
 
 impl Handler<Links> for Listener {
-    type Result = MessageResult<Links>;
+    type Result = usize;
 
     fn handle(&mut self, _: Links, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.links.len())
+        self.links.len()
     }
 }
 

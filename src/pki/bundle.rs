@@ -146,5 +146,6 @@ fn refused(path: &Path, reason: String) -> PkiError {
     PkiError::Bundle { bundle: path.display().to_string(), reason }
 }
 
-#[cfg(all(test, feature = "hub"))]
+#[cfg(test)]
+#[cfg(feature = "hub")]
 mod tests;

@@ -17,6 +17,9 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 use super::*;
 use crate::pki::{Authority, Bundle, provider, testing::*};
 
+/// What a hub sends first.
+const READY: u8 = 2;
+
 type Ends = (io::Result<client::TlsStream<DuplexStream>>, io::Result<server::TlsStream<DuplexStream>>);
 
 /// Both ends of a handshake; the client also reads the hub's first byte, as it learns only there whether
@@ -26,12 +29,12 @@ async fn shake(client: Arc<ClientConfig>, name: ServerName<'static>, server: Arc
     let dial = async {
         let mut stream = TlsConnector::from(client).connect(name, near).await?;
         let byte = stream.read_u8().await?;
-        assert_eq!(byte, crate::wire::READY);
+        assert_eq!(byte, READY);
         Ok(stream)
     };
     let accept = async {
         let mut stream = TlsAcceptor::from(server).accept(far).await?;
-        stream.write_u8(crate::wire::READY).await?;
+        stream.write_u8(READY).await?;
         stream.flush().await?;
         Ok(stream)
     };
@@ -390,9 +393,9 @@ async fn an_openssl_client_is_served() {
         let (socket, _) = listener.accept().await.unwrap();
         let mut stream = TlsAcceptor::from(served(&authority)).accept(socket).await.unwrap();
         assert_eq!(peer_uid(stream.get_ref().1.peer_certificates().unwrap()).unwrap().as_str(), SPOKE_ID);
-        stream.write_u8(crate::wire::READY).await.unwrap();
+        stream.write_u8(READY).await.unwrap();
         stream.flush().await.unwrap();
-        assert_eq!(client.stdout.as_mut().unwrap().read_u8().await.unwrap(), crate::wire::READY);
+        assert_eq!(client.stdout.as_mut().unwrap().read_u8().await.unwrap(), READY);
     };
     tokio::time::timeout(Duration::from_secs(20), serve).await.unwrap();
 }

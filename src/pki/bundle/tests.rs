@@ -65,7 +65,7 @@ async fn what_is_wrong_is_said() {
     assert!(refusal(&toml_of(&short)).contains("intermediate"));
 
     let mut foreign = good.clone();
-    foreign.root = bundle(&super::super::testing::authority().await).root;
+    foreign.root = bundle(&crate::pki::testing::authority().await).root;
     assert!(refusal(&toml_of(&foreign)).contains("isn't signed by the next one"));
 
     let old = authority.issue_bundle(SPOKE_ID, vec![], SystemTime::now() - 100 * DAY).unwrap();

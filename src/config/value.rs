@@ -1,0 +1,134 @@
+//! The types of single settings.
+
+use std::{fmt, time::Duration};
+
+/// A configured name that is not `[A-Za-z0-9.-]+`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the name {0:?} may hold only letters, digits, dots and hyphens, and at least one of them")]
+pub struct InvalidName(pub String);
+
+/// The name that hubs, or spokes, of one installation share: `[A-Za-z0-9.-]+`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfiguredName(String);
+
+impl ConfiguredName {
+    /// Checks a name and takes it.
+    ///
+    /// # Errors
+    /// [`InvalidName`] if it is empty or has another character.
+    pub fn parse(name: impl Into<String>) -> Result<Self, InvalidName> {
+        let name = name.into();
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+        if name.is_empty() || !name.bytes().all(allowed) {
+            return Err(InvalidName(name.chars().take(80).collect()));
+        }
+        Ok(Self(name))
+    }
+
+    /// `EVENTFLOW-HUB`, the default for hubs.
+    #[must_use]
+    pub fn hub() -> Self {
+        Self("EVENTFLOW-HUB".to_owned())
+    }
+
+    /// `EVENTFLOW-SPOKE`, the default for spokes.
+    #[must_use]
+    pub fn spoke() -> Self {
+        Self("EVENTFLOW-SPOKE".to_owned())
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ConfiguredName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that never shows: not in `Debug`, not in a log, not in `--check`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a secret.
+    #[must_use]
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    /// The secret itself.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(***)")
+    }
+}
+
+/// Whether a commit waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// An ack means on disk: it survives the loss of power.
+    Full,
+    /// An ack means handed to the operating system: it survives a crash of the hub, not the loss of power.
+    Relaxed,
+}
+
+/// How long something is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// For so long.
+    For(Duration),
+    /// For ever.
+    Forever,
+}
+
+/// The signal that drains and stops the hub, beside SIGINT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuitSignal {
+    /// SIGTERM.
+    Term,
+    /// SIGINT.
+    Int,
+    /// SIGQUIT.
+    Quit,
+    /// SIGHUP.
+    Hup,
+    /// SIGUSR1.
+    Usr1,
+    /// SIGUSR2.
+    Usr2,
+}
+
+/// For whom the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// People: one aligned line for each entry.
+    Human,
+    /// Programs: one JSON object for each line.
+    Json,
+}
+
+/// The least important that the log holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Only what needs somebody.
+    Error,
+    /// And what may.
+    Warn,
+    /// And what happens: starts, stops, links.
+    Info,
+    /// And how.
+    Debug,
+    /// And all else.
+    Trace,
+}

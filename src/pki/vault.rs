@@ -15,6 +15,7 @@ mod tests;
 use std::{
     collections::HashMap,
     fmt,
+    num::NonZeroU32,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -23,6 +24,7 @@ use aes_gcm::{
     aead::{AeadInOut, consts::U16},
     aes::Aes256,
 };
+use ring::pbkdf2;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
 
@@ -47,9 +49,16 @@ pub struct Vault(Arc<Inner>);
 
 struct Inner {
     phrase: Secret,
-    iterations: u32,
+    iterations: NonZeroU32,
     salt: [u8; 16],
     derived: Mutex<HashMap<Vec<u8>, Key>>,
+}
+
+/// One AES-GCM ciphertext, as its three columns hold it.
+struct Sealed {
+    text: Vec<u8>,
+    iv: Vec<u8>,
+    tag: Vec<u8>,
 }
 
 impl Vault {
@@ -58,8 +67,9 @@ impl Vault {
     /// # Errors
     /// [`PkiError::Random`].
     pub fn new(phrase: Secret, iterations: u32) -> Result<Self, PkiError> {
+        let iterations = NonZeroU32::new(iterations).unwrap_or(NonZeroU32::MIN);
         let derived = Mutex::new(HashMap::new());
-        Ok(Self(Arc::new(Inner { phrase, iterations: iterations.max(1), salt: random()?, derived })))
+        Ok(Self(Arc::new(Inner { phrase, iterations, salt: random()?, derived })))
     }
 
     /// Encrypts a private key (PKCS#8 DER) into a row of version 0. `validity` is the certificate's end, in
@@ -76,21 +86,21 @@ impl Vault {
     ) -> Result<CertificateRow, PkiError> {
         let password = pem::new_password()?;
         let key_pem = pem::encrypt(id, key.secret_der(), &password)?;
-        let (key, key_iv, key_tag) = self.encrypt(id, key_pem.as_bytes())?;
-        let (pass, pass_iv, pass_tag) = self.encrypt(id, password.as_bytes())?;
+        let key = self.encrypt(id, key_pem.as_bytes())?;
+        let pass = self.encrypt(id, password.as_bytes())?;
         let salt = self.0.salt.to_vec();
         Ok(CertificateRow {
             version: 0,
             id: id.to_owned(),
             cert,
-            key,
-            key_iv,
+            key: key.text,
+            key_iv: key.iv,
             key_salt: salt.clone(),
-            key_tag,
-            pass,
-            pass_iv,
+            key_tag: key.tag,
+            pass: pass.text,
+            pass_iv: pass.iv,
             pass_salt: salt,
-            pass_tag,
+            pass_tag: pass.tag,
             validity,
             revoked: None,
         })
@@ -122,10 +132,11 @@ impl Vault {
         }
         // Not under the lock: other salts are derived at the same time.
         let mut key = Zeroizing::new([0; 32]);
-        pbkdf2::pbkdf2_hmac::<sha2::Sha512>(
-            self.0.phrase.expose().as_bytes(),
-            salt,
+        pbkdf2::derive(
+            pbkdf2::PBKDF2_HMAC_SHA512,
             self.0.iterations,
+            salt,
+            self.0.phrase.expose().as_bytes(),
             &mut *key,
         );
         let mut derived = self.0.derived.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,15 +152,14 @@ impl Vault {
             .map_err(|_| damaged(id, "the derived key has a wrong size"))
     }
 
-    /// Ciphertext, IV and tag.
-    fn encrypt(&self, id: &str, plain: &[u8]) -> Result<(Vec<u8>, Vec<u8>, Vec<u8>), PkiError> {
+    fn encrypt(&self, id: &str, plain: &[u8]) -> Result<Sealed, PkiError> {
         let iv: [u8; 16] = random()?;
         let mut text = plain.to_vec();
         let tag = self
             .cipher(id, &self.0.salt)?
             .encrypt_inout_detached(&iv.into(), &[], text.as_mut_slice().into())
             .map_err(|_| damaged(id, "it is too long to encrypt"))?;
-        Ok((text, iv.to_vec(), tag.to_vec()))
+        Ok(Sealed { text, iv: iv.to_vec(), tag: tag.to_vec() })
     }
 
     fn decrypt(

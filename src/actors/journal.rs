@@ -247,7 +247,11 @@ impl Handler<Record> for Journal {
             self.enqueue(batch::finish(finish, at), 0, ReplyTo::Claim { token, outcome });
         }
         for ended in message.ended {
-            self.enqueue(Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)), 0, ReplyTo::Nobody);
+            self.enqueue(
+                Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)),
+                0,
+                ReplyTo::Nobody,
+            );
         }
         self.pump(ctx);
     }

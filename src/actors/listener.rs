@@ -1,11 +1,6 @@
 //! Lets links in: a permit, then accept, then TLS under a deadline off the accept loop, then a connection.
 
-use std::{
-    collections::HashMap,
-    net::SocketAddr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix::{Actor, AsyncContext, Context, Handler, fut::wrap_future};
 use actix_rt::ArbiterHandle;
@@ -273,7 +268,10 @@ async fn welcome(
         Ok(shaken) => shaken,
         Err(_) => Err(Fault::refused(
             code::HANDSHAKE_TIMEOUT,
-            format!("the handshake wasn't done after {:?}: is a TLS client at the other end?", config.handshake),
+            format!(
+                "the handshake wasn't done after {:?}: is a TLS client at the other end?",
+                config.handshake
+            ),
         )),
     };
     match shaken {

@@ -34,7 +34,7 @@ pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-type Opening<'a> = Pin<Box<dyn Future<Output = Result<Box<dyn Io>, Fault>> + Send + 'a>>;
+pub(super) type Opening<'a> = Pin<Box<dyn Future<Output = Result<Box<dyn Io>, Fault>> + Send + 'a>>;
 
 /// Opens streams to hubs.
 pub(super) trait Connector: Send + Sync {

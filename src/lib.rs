@@ -13,6 +13,8 @@ pub mod hub;
 pub mod metrics;
 #[cfg(feature = "spoke")]
 pub mod pki;
+#[cfg(feature = "spoke")]
+pub mod spoke;
 #[cfg(feature = "hub")]
 pub mod store;
 pub mod wire;

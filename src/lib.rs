@@ -3,4 +3,8 @@
 #[cfg(feature = "hub")]
 pub mod config;
 pub mod event;
+#[cfg(feature = "spoke")]
+pub mod pki;
+#[cfg(feature = "spoke")]
+pub mod spoke;
 pub mod wire;

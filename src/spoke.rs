@@ -1,0 +1,328 @@
+//! The client: publish, subscribe, consume and read over one link that restores itself.
+//!
+//! A [`Spoke`] is a cheap handle; one task owns the socket. When the link is lost the task connects again with
+//! back-off and jitter, restores subscriptions and consumers and sends again, under the same ids and in order,
+//! each publish that is not acknowledged: the hub takes it once.
+//!
+//! ```no_run
+//! use eventflow::{pki::Bundle, spoke::{Consume, Publish, Spoke, SpokeConfig}};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let bundle = Bundle::read("eventflow-data/operator.toml".as_ref())?;
+//! let spoke = Spoke::connect(SpokeConfig::from_bundle(bundle)).await?;
+//!
+//! let consumer = spoke
+//!     .consume(Consume::new("orders", "created").concurrency(4), |event| async move {
+//!         println!("{} {}", event.id, event.data);
+//!         Ok::<(), std::io::Error>(())
+//!     })
+//!     .await?;
+//!
+//! let order = serde_json::json!({ "total": 12 });
+//! let done = spoke.publish(Publish::new("orders", "created", "order-1").data(&order)?).await?;
+//! println!("stored at {} as number {}", done.timestamp, done.seq);
+//!
+//! consumer.stop().await?;
+//! spoke.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod command;
+mod config;
+mod consume;
+mod consumer;
+mod error;
+mod lane;
+mod log;
+mod publish;
+mod subscription;
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot, watch},
+    time::Instant,
+};
+
+use self::{
+    command::{Command, Found, Port, PublishCommand, Query},
+    lane::Lane,
+};
+pub use self::{
+    config::SpokeConfig,
+    consume::{Claim, Claims, Consume},
+    consumer::{Consumer, ConsumerCounts},
+    error::{ConnectError, ConsumeError, PublishError, ReadError, SettleError, SubscribeError, Tried},
+    log::LogReader,
+    publish::{Pending, Publish},
+    subscription::{Delivery, Subscription},
+};
+use crate::{
+    event::{Event, EventId, Pattern},
+    wire::{Answer, Published, Trace},
+};
+
+/// Commands that wait for the link's task at most; beyond it callers wait.
+const COMMANDS: usize = 1024;
+/// What a publish counts in the publish buffer besides its own bytes.
+const PUBLISH_OVERHEAD: usize = 512;
+
+/// A client of the broker: a cheap handle to one link.
+#[derive(Clone)]
+pub struct Spoke {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: SpokeConfig,
+    port: Arc<Port>,
+    /// Room of the publish buffer, in bytes.
+    room: Arc<Semaphore>,
+    ids: Mutex<ulid::Generator>,
+    status: watch::Receiver<Status>,
+}
+
+/// How a link stands, at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// The hub's id while a link is up.
+    pub hub: Option<String>,
+    /// Links lost so far.
+    pub links_lost: u64,
+    /// Publishes sent and not answered.
+    pub publishes_in_flight: usize,
+    /// Publishes that wait for the window, the link or a retry.
+    pub publishes_waiting: usize,
+    /// Publishes sent again so far, after a lost link or a refusal for now.
+    pub publishes_retried: u64,
+    /// Subscriptions that live.
+    pub subscriptions: usize,
+    /// Times that a subscription lagged behind.
+    pub lagged: u64,
+    /// Consumers that live.
+    pub consumers: usize,
+    /// Claims of the present link that are not settled.
+    pub claims_held: usize,
+    /// Claims settled too late: their link was gone, or the hub had given them away.
+    pub claims_lost: u64,
+    /// The spoke is closed: this handle does nothing any more.
+    pub closed: bool,
+}
+
+/// What was still open when a spoke closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// Publishes that were not acknowledged; each caller was told.
+    pub publishes: usize,
+    /// Claims that were not settled: the hub offers their events again.
+    pub claims: usize,
+    /// Other requests without an answer.
+    pub requests: usize,
+}
+
+impl Drained {
+    /// Whether everything was answered and settled.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Spoke {
+    /// Connects, and returns with the first link. From then on the spoke connects again by itself.
+    ///
+    /// # Errors
+    /// [`ConnectError`] says for each address what happened: after
+    /// [`connect_deadline`](SpokeConfig::connect_deadline), or at once if every hub refuses for good.
+    pub async fn connect(config: SpokeConfig) -> Result<Self, ConnectError> {
+        let (spoke, _commands) = Self::assemble(config);
+        Ok(spoke)
+    }
+
+    fn assemble(config: SpokeConfig) -> (Self, mpsc::Receiver<Command>) {
+        let (commands, received) = mpsc::channel(COMMANDS);
+        let (remarks, _heard) = mpsc::unbounded_channel();
+        let (_report, status) = watch::channel(Status::default());
+        let inner = Inner {
+            port: Arc::new(Port { commands, remarks, deadline: config.request_deadline }),
+            room: Arc::new(Semaphore::new(config.publish_buffer.min(u32::MAX as usize))),
+            ids: Mutex::new(ulid::Generator::new()),
+            status,
+            config,
+        };
+        (Self { inner: Arc::new(inner) }, received)
+    }
+
+    /// Publishes an event and waits until the hub has committed it.
+    ///
+    /// Call it many times at once to keep the link busy: publishes are pipelined within the hub's window, in the
+    /// order of the calls. What the hub refuses for now, and what a lost link leaves in doubt, is sent again under
+    /// the same id until the publish's deadline.
+    ///
+    /// # Errors
+    /// [`PublishError`]: final refusals at once, else the last fault at the deadline.
+    pub async fn publish(&self, publish: Publish) -> Result<Published, PublishError> {
+        self.publish_later(publish).await?.await
+    }
+
+    /// Hands an event over and returns its answer as a future: to have many in flight in a known order.
+    /// Waits while the publish buffer is full.
+    ///
+    /// # Errors
+    /// [`PublishError`] if the event breaks a rule, there is no room until its deadline or the spoke is closed.
+    pub async fn publish_later(&self, publish: Publish) -> Result<Pending, PublishError> {
+        let (event, deadline) = publish.check(|| self.new_id())?;
+        let waited = deadline.unwrap_or(self.inner.config.publish_deadline);
+        let deadline = Instant::now() + waited;
+        let cost = (event.weight() + PUBLISH_OVERHEAD).min(self.inner.config.publish_buffer.max(1));
+        let cost = u32::try_from(cost).unwrap_or(u32::MAX);
+        let (answer, answered) = oneshot::channel();
+        let id = event.id.clone();
+        let handing_over = async {
+            let room = self.inner.room.clone().acquire_many_owned(cost).await.ok();
+            let command = PublishCommand { event, deadline, waited, room, answer };
+            // A closed spoke drops the command, and with it the answer: the caller is told by `Pending`.
+            let _ = self.inner.port.commands.send(Command::Publish(command)).await;
+        };
+        match tokio::time::timeout_at(deadline, handing_over).await {
+            Ok(()) => Ok(Pending { id, answer: answered }),
+            Err(_) => Err(PublishError::TimedOut { waited, last: None }),
+        }
+    }
+
+    /// Subscribes to events whose domain and name match: every subscriber gets each of them, live.
+    ///
+    /// ```no_run
+    /// use eventflow::spoke::{Delivery, Spoke};
+    ///
+    /// # async fn example(spoke: Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut orders = spoke.subscribe("orders", "*").await?;
+    /// while let Some(delivery) = orders.next().await {
+    ///     match delivery {
+    ///         Delivery::Event { event, seq } => println!("{seq}: {}", event.name),
+    ///         Delivery::Gap { from, to } => println!("events from {from} to {to} may be missing"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`SubscribeError`] if a pattern breaks the rules, the hub refuses or doesn't answer in time.
+    pub async fn subscribe(&self, domain: &str, name: &str) -> Result<Subscription, SubscribeError> {
+        let (domain, name) = (Pattern::parse(domain)?, Pattern::parse(name)?);
+        let config = &self.inner.config;
+        let lane = Arc::new(Lane::new(config.subscription_events, config.subscription_bytes));
+        let port = self.inner.port.clone();
+        let theirs = lane.clone();
+        let key = port.ask(|answer| Command::Subscribe { domain, name, lane: theirs, answer }).await?;
+        Ok(Subscription::new(key, lane, port))
+    }
+
+    /// Consumes by a handler: `Ok` is an ack; an error, or a panic, is a nack with its text.
+    ///
+    /// Handlers run as tasks, at most [`concurrency`](Consume::concurrency) at once, begun in the order in which
+    /// events came. An event may come more than once: when a link or a claim is lost before its ack is confirmed.
+    ///
+    /// # Errors
+    /// [`ConsumeError`] if a pattern or group breaks the rules, the hub refuses or doesn't answer in time.
+    pub async fn consume<H, F, E>(&self, consume: Consume, handler: H) -> Result<Consumer, ConsumeError>
+    where
+        H: FnMut(Event) -> F + Send + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display + Send + 'static,
+    {
+        let handlers = consume.handlers();
+        let claims = self.claims(consume).await?;
+        Ok(Consumer::start(claims, handlers, handler))
+    }
+
+    /// Consumes by pulling claims, each to be settled by [`Claim::ack`], [`Claim::nack`] or [`Claim::release`].
+    ///
+    /// ```no_run
+    /// use eventflow::spoke::{Consume, Spoke};
+    ///
+    /// # async fn example(spoke: Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut claims = spoke.claims(Consume::new("orders", "created")).await?;
+    /// while let Some(claim) = claims.next().await {
+    ///     println!("{} for the {}. time", claim.event().id, claim.attempt());
+    ///     claim.ack().await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Spoke::consume`].
+    pub async fn claims(&self, consume: Consume) -> Result<Claims, ConsumeError> {
+        let port = self.inner.port.clone();
+        let consume = consume.check(port.clone())?;
+        let lane = consume.lane.clone();
+        let key = port.ask(|answer| Command::Consume { consume, answer }).await?;
+        Ok(Claims::new(key, lane, port))
+    }
+
+    /// Reads an event by its id.
+    ///
+    /// # Errors
+    /// [`ReadError::NotFound`] if there is none, else why it couldn't be read.
+    pub async fn read(&self, id: &str) -> Result<Event, ReadError> {
+        let found = self.inner.port.query(Query::Read(EventId::parse(id)?)).await?;
+        found.events.into_iter().next().ok_or_else(|| ReadError::NotFound { id: id.to_owned() })
+    }
+
+    /// A reader of the log of the process `pid` in `domain`, from its start.
+    #[must_use]
+    pub fn log(&self, domain: &str, pid: &str) -> LogReader {
+        LogReader::new(self.inner.port.clone(), domain, pid)
+    }
+
+    /// Reads an event and what became of it.
+    ///
+    /// # Errors
+    /// [`ReadError::NotFound`] if there is none, else why it couldn't be read.
+    pub async fn show(&self, id: &str) -> Result<(Event, Trace), ReadError> {
+        let Found { events, answer } = self.inner.port.query(Query::Show(EventId::parse(id)?)).await?;
+        match (events.into_iter().next(), answer) {
+            (Some(event), Answer::Trace(trace)) => Ok((event, *trace)),
+            _ => Err(ReadError::NotFound { id: id.to_owned() }),
+        }
+    }
+
+    /// How the link stands now.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.inner.status.borrow().clone()
+    }
+
+    /// Closes the link for all handles: consumers stop, publishes are answered, running handlers end and are
+    /// settled, what is queued is written, and the link is shut down and read to its end; all of it within
+    /// [`close_deadline`](SpokeConfig::close_deadline). New requests are refused meanwhile. Says what was left.
+    pub async fn close(&self) -> Drained {
+        let (answer, answered) = oneshot::channel();
+        if self.inner.port.commands.send(Command::Close { answer }).await.is_err() {
+            return Drained::default();
+        }
+        answered.await.unwrap_or_default()
+    }
+
+    fn new_id(&self) -> String {
+        let mut ids = self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        // Fails only when the random part of one millisecond is used up.
+        ids.generate().unwrap_or_else(|_| ulid::Ulid::new()).to_string()
+    }
+}
+
+impl fmt::Debug for Spoke {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spoke").field("status", &*self.inner.status.borrow()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,157 @@
+//! What handles ask of the link's task.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    time::Instant,
+};
+
+use super::{Claim, Delivery, Drained, PublishError, lane::Lane};
+use crate::{
+    event::{Domain, Event, EventId, Fault, Group, NewEvent, Pattern, Pid, code},
+    wire::{Answer, ConsumeOptions, Published, Token},
+};
+
+/// Names a subscription or a consumer for its whole life, over all links.
+pub(super) type Key = u64;
+/// Counts the links of one spoke: what belongs to an older one is void.
+pub(super) type LinkNumber = u64;
+
+pub(super) type Answering<T, E = Failure> = oneshot::Sender<Result<T, E>>;
+
+/// Why a request has no result.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Failure {
+    /// The hub said no.
+    Refused(Fault),
+    /// The link that the request belongs to is gone.
+    LinkLost(Fault),
+    /// The spoke is closed.
+    Closed(Fault),
+}
+
+#[derive(Debug)]
+pub(super) enum Command {
+    Publish(PublishCommand),
+    Subscribe { domain: Pattern, name: Pattern, lane: Arc<Lane<Delivery>>, answer: Answering<Key> },
+    Unsubscribe { key: Key, answer: Answering<()> },
+    Consume { consume: ConsumeCommand, answer: Answering<Key> },
+    Stop { key: Key, answer: Answering<()> },
+    Settle { claim: ClaimId, how: Settle, answer: Answering<()> },
+    Query { query: Query, answer: Answering<Found> },
+    Close { answer: oneshot::Sender<Drained> },
+}
+
+#[derive(Debug)]
+pub(super) struct PublishCommand {
+    pub(super) event: NewEvent,
+    pub(super) deadline: Instant,
+    /// The time from the call to the deadline, for the error.
+    pub(super) waited: Duration,
+    /// Its part of the publish buffer, given back when it is answered.
+    pub(super) room: Option<OwnedSemaphorePermit>,
+    pub(super) answer: Answering<Published, PublishError>,
+}
+
+#[derive(Debug)]
+pub(super) struct ConsumeCommand {
+    pub(super) group: Option<Group>,
+    pub(super) domain: Pattern,
+    pub(super) name: Pattern,
+    pub(super) options: ConsumeOptions,
+    pub(super) lane: Arc<Lane<Claim>>,
+    /// What each claim settles itself by.
+    pub(super) port: Arc<Port>,
+}
+
+/// One claim of one link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ClaimId {
+    pub(super) link: LinkNumber,
+    pub(super) token: Token,
+}
+
+/// How a claim ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Settle {
+    Ack,
+    Nack { reason: String },
+    Release,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Query {
+    Read(EventId),
+    Log { domain: Domain, pid: Pid, page: String, limit: u32 },
+    Show(EventId),
+}
+
+/// A query's items, and what its `ok` carried.
+#[derive(Debug, PartialEq)]
+pub(super) struct Found {
+    pub(super) events: Vec<Event>,
+    pub(super) answer: Answer,
+}
+
+/// What a handle says in passing, without waiting. The channel has no bound of its own: each claim, subscription
+/// and consumer is dropped once, a lag is told once before the task acts on it, and their number is bounded by
+/// credit and by the hub's limits.
+#[derive(Debug, PartialEq)]
+pub(super) enum Remark {
+    /// A claim was dropped unsettled.
+    Claim(ClaimId),
+    /// A subscription was dropped.
+    Subscription(Key),
+    /// A consumer was dropped.
+    Consumer(Key),
+    /// The reader of a lagging subscription has read all that was there.
+    Drained(Key),
+}
+
+/// The way from a handle to the link's task.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) remarks: mpsc::UnboundedSender<Remark>,
+    /// How long a request other than a publish waits for its answer.
+    pub(super) deadline: Duration,
+}
+
+/// A request that was not answered in time, or a failure.
+#[derive(Debug, PartialEq)]
+pub(super) enum Unanswered {
+    Failed(Failure),
+    TimedOut(Duration),
+}
+
+impl Port {
+    /// Sends a command and awaits its answer, until the request deadline. The command is made once there is
+    /// room to send it.
+    pub(super) async fn ask<T>(
+        &self,
+        command: impl FnOnce(Answering<T>) -> Command,
+    ) -> Result<T, Unanswered> {
+        let (answer, answered) = oneshot::channel();
+        let asking = async {
+            self.commands.reserve().await.ok()?.send(command(answer));
+            answered.await.ok()
+        };
+        match tokio::time::timeout(self.deadline, asking).await {
+            Ok(Some(Ok(value))) => Ok(value),
+            Ok(Some(Err(failure))) => Err(Unanswered::Failed(failure)),
+            Ok(None) => Err(Unanswered::Failed(Failure::Closed(closed()))),
+            Err(_) => Err(Unanswered::TimedOut(self.deadline)),
+        }
+    }
+
+    pub(super) fn remark(&self, remark: Remark) {
+        // Nobody there: the spoke is closed, and with it all that the remark is about.
+        let _ = self.remarks.send(remark);
+    }
+}
+
+/// What callers of a closed spoke are told if nothing better is known.
+pub(super) fn closed() -> Fault {
+    Fault::refused(code::CLOSED, "the spoke was closed: connect a new one")
+}

@@ -1,0 +1,310 @@
+//! What can go wrong, one small kind per operation. Each has a stable [`code`] and says whether the same
+//! call may succeed later.
+
+use std::{fmt, time::Duration};
+
+use crate::event::{Fault, InvalidData, InvalidPattern, InvalidText, code};
+
+/// One hub address that was tried, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// `host:port`, with the hub's id if it is known.
+    pub address: String,
+    /// What happened there, as a sentence.
+    pub reason: String,
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.address, self.reason)
+    }
+}
+
+/// [`Spoke::connect`](crate::spoke::Spoke::connect) failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The configuration names no hub.
+    #[error("no hub to connect to: the bundle lists none, and none was given: name one as host:port")]
+    NoAddress,
+    /// The credentials can't be used.
+    #[error("the credentials can't be used")]
+    Credentials(#[source] crate::pki::PkiError),
+    /// No hub took the link in time.
+    #[error("no hub could be reached within {:.1} s: {}: check that the hub runs and the address is right", waited.as_secs_f64(), list(tried))]
+    NoHub {
+        /// The deadline that passed.
+        waited: Duration,
+        /// Every address with what happened there last.
+        tried: Vec<Tried>,
+    },
+    /// Every hub refused for a reason that waiting doesn't change.
+    #[error("every hub refused the link: {}", list(tried))]
+    Refused {
+        /// Every address with its reason.
+        tried: Vec<Tried>,
+        /// The last refusal.
+        #[source]
+        fault: Fault,
+    },
+}
+
+fn list(tried: &[Tried]) -> String {
+    if tried.is_empty() {
+        return "nothing was tried yet".to_owned();
+    }
+    tried.iter().map(Tried::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl ConnectError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            ConnectError::NoAddress | ConnectError::NoHub { .. } => code::NO_HUB,
+            ConnectError::Credentials(error) => error.code(),
+            ConnectError::Refused { fault, .. } => &fault.code,
+        }
+    }
+
+    /// Whether connecting again may succeed with nothing changed here.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, ConnectError::NoHub { .. })
+    }
+}
+
+/// A publish failed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// The id, domain, name, pid or rid breaks the rules; nothing was sent.
+    #[error(transparent)]
+    Text(#[from] InvalidText),
+    /// The data can't be an event's payload; nothing was sent.
+    #[error(transparent)]
+    Data(#[from] InvalidData),
+    /// The hub refused it for good.
+    #[error("the hub refused the event")]
+    Refused(#[source] Fault),
+    /// The deadline passed without an answer. The event may be stored or not: publish it again under the same
+    /// id, and it will be there once.
+    #[error("the event was not acknowledged within {:.1} s: publish it again under the same id", waited.as_secs_f64())]
+    TimedOut {
+        /// The publish's own deadline.
+        waited: Duration,
+        /// The last refusal or the loss of the link, if there was one.
+        #[source]
+        last: Option<Fault>,
+    },
+    /// The spoke is closed.
+    #[error("the spoke is closed")]
+    Closed(#[source] Fault),
+}
+
+/// A subscription could not be made.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubscribeError {
+    /// A pattern breaks the rules; nothing was sent.
+    #[error(transparent)]
+    Pattern(#[from] InvalidPattern),
+    /// The hub refused it.
+    #[error("the hub refused the subscription")]
+    Refused(#[source] Fault),
+    /// No answer in time.
+    #[error("the subscription was not confirmed within {:.1} s", waited.as_secs_f64())]
+    TimedOut {
+        /// The request's deadline.
+        waited: Duration,
+    },
+    /// The spoke is closed.
+    #[error("the spoke is closed")]
+    Closed(#[source] Fault),
+}
+
+/// A consumer could not be registered or stopped.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConsumeError {
+    /// A pattern breaks the rules; nothing was sent.
+    #[error(transparent)]
+    Pattern(#[from] InvalidPattern),
+    /// The group's name breaks the rules; nothing was sent.
+    #[error(transparent)]
+    Group(#[from] InvalidText),
+    /// The hub refused it.
+    #[error("the hub refused the consumer")]
+    Refused(#[source] Fault),
+    /// No answer in time.
+    #[error("the consumer was not confirmed within {:.1} s", waited.as_secs_f64())]
+    TimedOut {
+        /// The request's deadline.
+        waited: Duration,
+    },
+    /// The spoke is closed.
+    #[error("the spoke is closed")]
+    Closed(#[source] Fault),
+}
+
+/// A claim could not be settled: its ack, nack or release has no effect, or none that is known.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettleError {
+    /// The hub gave the event to somebody else or recorded its outcome already.
+    #[error("the claim is lost: the event was offered to somebody else or has its outcome")]
+    ClaimLost,
+    /// The link that brought the claim is gone: the hub offers the event again.
+    #[error("the link that brought the claim was lost: the hub offers the event again")]
+    LinkLost,
+    /// The hub refused.
+    #[error("the hub refused to settle the claim")]
+    Refused(#[source] Fault),
+    /// No answer in time.
+    #[error("the claim's end was not confirmed within {:.1} s", waited.as_secs_f64())]
+    TimedOut {
+        /// The request's deadline.
+        waited: Duration,
+    },
+    /// The spoke is closed.
+    #[error("the spoke is closed")]
+    Closed(#[source] Fault),
+}
+
+/// A read failed: of one event, a log or a trace.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The id, domain or pid breaks the rules; nothing was sent.
+    #[error(transparent)]
+    Text(#[from] InvalidText),
+    /// No event has this id.
+    #[error("no event has the id {id:?}: it was never stored, or it was deleted")]
+    NotFound {
+        /// The id that was asked for.
+        id: String,
+    },
+    /// The hub refused.
+    #[error("the hub refused to read")]
+    Refused(#[source] Fault),
+    /// No answer in time.
+    #[error("the hub didn't answer within {:.1} s", waited.as_secs_f64())]
+    TimedOut {
+        /// The request's deadline.
+        waited: Duration,
+    },
+    /// The spoke is closed.
+    #[error("the spoke is closed")]
+    Closed(#[source] Fault),
+}
+
+impl PublishError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            PublishError::Text(error) => error.code,
+            PublishError::Data(InvalidData::TooDeep) => code::DATA_TOO_DEEP,
+            PublishError::Data(_) => code::INVALID_DATA,
+            PublishError::Refused(fault) | PublishError::Closed(fault) => &fault.code,
+            PublishError::TimedOut { .. } => code::TIMEOUT,
+        }
+    }
+
+    /// Whether publishing the same again may succeed.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            PublishError::TimedOut { .. } => true,
+            PublishError::Refused(fault) => fault.is_retryable(),
+            _ => false,
+        }
+    }
+}
+
+impl SubscribeError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            SubscribeError::Pattern(_) => code::INVALID_PATTERN,
+            SubscribeError::Refused(fault) | SubscribeError::Closed(fault) => &fault.code,
+            SubscribeError::TimedOut { .. } => code::TIMEOUT,
+        }
+    }
+
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            SubscribeError::TimedOut { .. } => true,
+            SubscribeError::Refused(fault) => fault.is_retryable(),
+            _ => false,
+        }
+    }
+}
+
+impl ConsumeError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            ConsumeError::Pattern(_) => code::INVALID_PATTERN,
+            ConsumeError::Group(error) => error.code,
+            ConsumeError::Refused(fault) | ConsumeError::Closed(fault) => &fault.code,
+            ConsumeError::TimedOut { .. } => code::TIMEOUT,
+        }
+    }
+
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            ConsumeError::TimedOut { .. } => true,
+            ConsumeError::Refused(fault) => fault.is_retryable(),
+            _ => false,
+        }
+    }
+}
+
+impl SettleError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            SettleError::ClaimLost => code::CLAIM_LOST,
+            SettleError::LinkLost => code::LINK_LOST,
+            SettleError::Refused(fault) | SettleError::Closed(fault) => &fault.code,
+            SettleError::TimedOut { .. } => code::TIMEOUT,
+        }
+    }
+
+    /// Always false: a claim is settled once, and what isn't settled the hub offers again by itself.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        false
+    }
+}
+
+impl ReadError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            ReadError::Text(error) => error.code,
+            ReadError::NotFound { .. } => code::EVENT_NOT_FOUND,
+            ReadError::Refused(fault) | ReadError::Closed(fault) => &fault.code,
+            ReadError::TimedOut { .. } => code::TIMEOUT,
+        }
+    }
+
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            ReadError::TimedOut { .. } => true,
+            ReadError::Refused(fault) => fault.is_retryable(),
+            _ => false,
+        }
+    }
+}

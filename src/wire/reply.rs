@@ -1,0 +1,158 @@
+//! Replies to records and back.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+
+use super::{
+    Answer, ControlCharacter, HubAddress, Published, Record, RecordFault, Reply,
+    encode::{Writer, claim_head, event_head, event_tail},
+    fields::{Fields, json, number, positive, short, time},
+};
+use crate::event::{Data, Domain, Event, EventId, Fault, Name, Pid, Retry};
+
+/// The units that each verb takes.
+const FORMS: &[(&str, &str)] = &[
+    ("welcome", "version, json"),
+    ("ping", "n"),
+    ("pong", "n"),
+    ("ok", "req"),
+    ("item", "req, id, timestamp, domain, name, pid, rid, data"),
+    ("err", "req, code, message, retry"),
+    ("event", "subs, seq, id, timestamp, domain, name, pid, rid, data"),
+    ("claim", "sub, token, attempt, seq, id, timestamp, domain, name, pid, rid, data"),
+    ("online", "id, host, port"),
+    ("bye", "code, message, retry"),
+];
+
+impl Reply {
+    /// Appends the record of this reply. On an error `out` is as before.
+    ///
+    /// An event is written as [`event_tail`] writes it; the message of a fault with spaces for control
+    /// characters, cut at [`MAX_FREE_TEXT`](super::MAX_FREE_TEXT).
+    ///
+    /// # Errors
+    /// [`ControlCharacter`] if another unit holds one.
+    pub fn encode(&self, out: &mut BytesMut) -> Result<(), ControlCharacter> {
+        match self {
+            Self::Welcome(welcome) => Writer::new(out, "welcome").number(super::VERSION.into()).json(welcome),
+            Self::Ping(n) => Writer::new(out, "ping").number(*n),
+            Self::Pong(n) => Writer::new(out, "pong").number(*n),
+            Self::Ok { req, answer } => {
+                let record = Writer::new(out, "ok").number(*req);
+                match answer {
+                    Answer::Done => record,
+                    Answer::Published(Published { fresh, timestamp, seq }) => record
+                        .text(if *fresh { "committed" } else { "duplicate" })
+                        .time(*timestamp)
+                        .number(*seq),
+                    Answer::Position(seq) => record.text("position").number(*seq),
+                    Answer::Page(next) => record.text("page").text(next),
+                    Answer::Trace(trace) => record.text("trace").json(trace),
+                }
+            }
+            Self::Item { req, event } => Writer::new(out, "item").number(*req).event(event),
+            Self::Err { req, fault } => Writer::new(out, "err").number(*req).fault(fault),
+            Self::Event { subs, seq, event } => {
+                event_head(out, subs, *seq);
+                out.extend_from_slice(&event_tail(event));
+                return Ok(());
+            }
+            Self::Claim { sub, token, attempt, seq, event } => {
+                claim_head(out, *sub, *token, *attempt, *seq);
+                out.extend_from_slice(&event_tail(event));
+                return Ok(());
+            }
+            Self::Online(HubAddress { id, host, port }) => Writer::new(out, "online")
+                .text(id.as_deref().unwrap_or_default())
+                .text(host)
+                .number((*port).into()),
+            Self::Bye(fault) => Writer::new(out, "bye").fault(fault),
+        }
+        .end()
+    }
+
+    /// Reads a record of a hub. What the reply holds are slices of the record.
+    ///
+    /// Events are taken as the hub sends them: its database may hold some that are older than the rules.
+    ///
+    /// # Errors
+    /// [`RecordFault`] if it is no message that this version knows.
+    pub fn parse(record: &Record) -> Result<Self, RecordFault> {
+        let fields = Fields::of(record);
+        let (verb, units) = fields.checked()?;
+        let req = |text| positive("req", text);
+        Ok(match (verb, units) {
+            ("welcome", [version, ..]) if number("version", version) != Ok(super::VERSION) => {
+                return Err(RecordFault::UnknownVersion { version: short(version) });
+            }
+            ("welcome", [_, welcome]) => Self::Welcome(json("json", welcome)?),
+            ("ping", [n]) => Self::Ping(number("n", n)?),
+            ("pong", [n]) => Self::Pong(number("n", n)?),
+            ("ok", [number, answer @ ..]) => Self::Ok { req: req(number)?, answer: read_answer(answer)? },
+            ("item", [number, event @ ..]) if event.len() == 7 => {
+                Self::Item { req: req(number)?, event: read_event(&fields, event)? }
+            }
+            ("err", [req, code, message, retry]) => {
+                Self::Err { req: number("req", req)?, fault: read_fault(code, message, retry)? }
+            }
+            ("event", [subs, seq, event @ ..]) if event.len() == 7 => Self::Event {
+                subs: subs.split(',').map(|sub| number("subs", sub)).collect::<Result<_, _>>()?,
+                seq: number("seq", seq)?,
+                event: read_event(&fields, event)?,
+            },
+            ("claim", [sub, token, attempt, seq, event @ ..]) if event.len() == 7 => Self::Claim {
+                sub: number("sub", sub)?,
+                token: number("token", token)?,
+                attempt: number("attempt", attempt)?,
+                seq: number("seq", seq)?,
+                event: read_event(&fields, event)?,
+            },
+            ("online", &[id, host, port]) => Self::Online(HubAddress {
+                id: if id.is_empty() { None } else { Some(id.to_owned()) },
+                host: host.to_owned(),
+                port: number("port", port)?,
+            }),
+            ("bye", [code, message, retry]) => Self::Bye(read_fault(code, message, retry)?),
+            _ => return Err(fields.misfit(FORMS)),
+        })
+    }
+}
+
+fn read_answer(units: &[&str]) -> Result<Answer, RecordFault> {
+    Ok(match units {
+        [] => Answer::Done,
+        [form @ ("committed" | "duplicate"), timestamp, seq] => Answer::Published(Published {
+            fresh: *form == "committed",
+            timestamp: time("timestamp", timestamp)?,
+            seq: number("seq", seq)?,
+        }),
+        ["position", seq] => Answer::Position(number("seq", seq)?),
+        ["page", next] => Answer::Page((*next).to_owned()),
+        ["trace", trace] => Answer::Trace(Box::new(json("trace", trace)?)),
+        [form, ..] => return Err(RecordFault::unit("answer", form, "no form of answer that we know")),
+    })
+}
+
+fn read_fault(code: &str, message: &str, retry: &str) -> Result<Fault, RecordFault> {
+    let retry = match retry {
+        "" => Retry::Never,
+        wait => Retry::After(Duration::from_millis(number("retry", wait)?)),
+    };
+    Ok(Fault { code: code.to_owned(), message: message.to_owned(), retry })
+}
+
+fn read_event(fields: &Fields<'_>, units: &[&str]) -> Result<Event, RecordFault> {
+    let &[id, timestamp, domain, name, pid, rid, data] = units else {
+        return Err(fields.misfit(FORMS));
+    };
+    Ok(Event {
+        id: EventId::from_stored(fields.shared(id)),
+        timestamp: time("timestamp", timestamp)?,
+        domain: Domain::from_stored(fields.shared(domain)),
+        name: Name::from_stored(fields.shared(name)),
+        pid: Pid::from_stored(fields.shared(pid)),
+        rid: if rid.is_empty() { None } else { Some(EventId::from_stored(fields.shared(rid))) },
+        data: Data::from_stored(fields.shared(data)),
+    })
+}

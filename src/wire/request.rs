@@ -1,0 +1,219 @@
+//! Requests to records and back.
+
+use bytes::BytesMut;
+
+use super::{
+    ControlCharacter, Hello, MAX_FREE_TEXT, NackOptions, Record, RecordFault, Refusal, Req, Request,
+    encode::{Writer, cut, cut_client},
+    fields::{Fields, json, number, positive, short},
+};
+use crate::event::{Data, Domain, EventId, Fault, Group, Name, NewEvent, Pattern, Pid, code};
+
+/// The units that each verb takes.
+const FORMS: &[(&str, &str)] = &[
+    ("hello", "version, json"),
+    ("ping", "n"),
+    ("pong", "n"),
+    ("publish", "req, id, domain, name, pid, rid, data"),
+    ("subscribe", "req, sub, domain, name"),
+    ("unsubscribe", "req, sub"),
+    ("consume", "req, sub, group, domain, name, json"),
+    ("stop", "req, sub"),
+    ("ack", "req, token"),
+    ("nack", "req, token, json"),
+    ("release", "req, token"),
+    ("read", "req, id"),
+    ("log", "req, domain, pid, page, limit"),
+    ("show", "req, id"),
+];
+
+/// What a hub takes besides the limits of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParseLimits {
+    /// The data of one event, in bytes.
+    pub data_bytes: usize,
+}
+
+impl Default for ParseLimits {
+    /// 1 MiB.
+    fn default() -> Self {
+        Self { data_bytes: 1024 * 1024 }
+    }
+}
+
+impl Request {
+    /// Its verb.
+    #[must_use]
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Hello(_) => "hello",
+            Self::Ping(_) => "ping",
+            Self::Pong(_) => "pong",
+            Self::Publish { .. } => "publish",
+            Self::Subscribe { .. } => "subscribe",
+            Self::Unsubscribe { .. } => "unsubscribe",
+            Self::Consume { .. } => "consume",
+            Self::Stop { .. } => "stop",
+            Self::Ack { .. } => "ack",
+            Self::Nack { .. } => "nack",
+            Self::Release { .. } => "release",
+            Self::Read { .. } => "read",
+            Self::Log { .. } => "log",
+            Self::Show { .. } => "show",
+        }
+    }
+
+    /// The number that its answer will bear, if it is answered by `ok` or `err`.
+    #[must_use]
+    pub fn req(&self) -> Option<Req> {
+        match self {
+            Self::Hello(_) | Self::Ping(_) | Self::Pong(_) => None,
+            Self::Publish { req, .. }
+            | Self::Subscribe { req, .. }
+            | Self::Unsubscribe { req, .. }
+            | Self::Consume { req, .. }
+            | Self::Stop { req, .. }
+            | Self::Ack { req, .. }
+            | Self::Nack { req, .. }
+            | Self::Release { req, .. }
+            | Self::Read { req, .. }
+            | Self::Log { req, .. }
+            | Self::Show { req, .. } => Some(*req),
+        }
+    }
+
+    /// Appends the record of this request. On an error `out` is as before.
+    ///
+    /// # Errors
+    /// [`ControlCharacter`] if a unit holds one.
+    pub fn encode(&self, out: &mut BytesMut) -> Result<(), ControlCharacter> {
+        let record = Writer::new(out, self.verb());
+        match self {
+            Self::Hello(hello) => {
+                let client = cut_client(&hello.client).to_owned();
+                record.number(super::VERSION.into()).json(&Hello { client })
+            }
+            Self::Ping(n) | Self::Pong(n) => record.number(*n),
+            Self::Publish { req, event } => record
+                .number(*req)
+                .text(&event.id)
+                .text(&event.domain)
+                .text(&event.name)
+                .text(&event.pid)
+                .text(event.rid.as_deref().unwrap_or_default())
+                .text(event.data.as_str()),
+            Self::Subscribe { req, sub, domain, name } => {
+                record.number(*req).number((*sub).into()).text(domain.as_str()).text(name.as_str())
+            }
+            Self::Unsubscribe { req, sub } | Self::Stop { req, sub } => {
+                record.number(*req).number((*sub).into())
+            }
+            Self::Consume { req, sub, group, domain, name, options } => record
+                .number(*req)
+                .number((*sub).into())
+                .text(group.as_deref().unwrap_or_default())
+                .text(domain.as_str())
+                .text(name.as_str())
+                .json(options),
+            Self::Ack { req, token } | Self::Release { req, token } => record.number(*req).number(*token),
+            Self::Nack { req, token, options } => {
+                let reason = cut(&options.reason, MAX_FREE_TEXT).to_owned();
+                record.number(*req).number(*token).json(&NackOptions { reason })
+            }
+            Self::Read { req, id } | Self::Show { req, id } => record.number(*req).text(id),
+            Self::Log { req, domain, pid, page, limit } => {
+                record.number(*req).text(domain).text(pid).text(page).number((*limit).into())
+            }
+        }
+        .end()
+    }
+
+    /// Reads a record of a v1 client. What the request holds are slices of the record.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the link stays, and `err` with its number is the answer.
+    pub fn parse(record: &Record, limits: &ParseLimits) -> Result<Self, Refusal> {
+        let fields = Fields::of(record);
+        read(&fields, limits).map_err(|fault| Refusal { req: fields.req(), fault })
+    }
+}
+
+fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
+    let (verb, units) = fields.checked()?;
+    let req = |text| positive("req", text);
+    let sub = |text| number("sub", text);
+    let token = |text| number("token", text);
+    Ok(match (verb, units) {
+        ("hello", [version, ..]) if number("version", version) != Ok(super::VERSION) => {
+            return Err(RecordFault::UnknownVersion { version: short(version) }.into());
+        }
+        ("hello", [_, options]) => {
+            let Hello { client } = json("json", options)?;
+            Request::Hello(Hello { client: cut_client(&client).to_owned() })
+        }
+        ("ping", [n]) => Request::Ping(number("n", n)?),
+        ("pong", [n]) => Request::Pong(number("n", n)?),
+        ("publish", &[number, id, domain, name, pid, rid, data]) => Request::Publish {
+            req: req(number)?,
+            event: NewEvent {
+                id: EventId::parse(fields.shared(id))?,
+                domain: Domain::parse(fields.shared(domain))?,
+                name: Name::parse(fields.shared(name))?,
+                pid: Pid::parse(fields.shared(pid))?,
+                rid: if rid.is_empty() { None } else { Some(EventId::parse(fields.shared(rid))?) },
+                data: read_data(fields, id, data, limits)?,
+            },
+        },
+        ("subscribe", &[number, id, domain, name]) => Request::Subscribe {
+            req: req(number)?,
+            sub: sub(id)?,
+            domain: Pattern::parse(fields.shared(domain))?,
+            name: Pattern::parse(fields.shared(name))?,
+        },
+        ("unsubscribe", [number, id]) => Request::Unsubscribe { req: req(number)?, sub: sub(id)? },
+        ("consume", &[number, id, group, domain, name, options]) => Request::Consume {
+            req: req(number)?,
+            sub: sub(id)?,
+            group: if group.is_empty() { None } else { Some(Group::parse(fields.shared(group))?) },
+            domain: Pattern::parse(fields.shared(domain))?,
+            name: Pattern::parse(fields.shared(name))?,
+            options: json("json", options)?,
+        },
+        ("stop", [number, id]) => Request::Stop { req: req(number)?, sub: sub(id)? },
+        ("ack", [number, claim]) => Request::Ack { req: req(number)?, token: token(claim)? },
+        ("nack", [number, claim, options]) => {
+            let NackOptions { reason } = json("json", options)?;
+            let reason = cut(&reason, MAX_FREE_TEXT).to_owned();
+            Request::Nack { req: req(number)?, token: token(claim)?, options: NackOptions { reason } }
+        }
+        ("release", [number, claim]) => Request::Release { req: req(number)?, token: token(claim)? },
+        ("read", &[number, id]) => {
+            Request::Read { req: req(number)?, id: EventId::parse(fields.shared(id))? }
+        }
+        ("log", &[n, domain, pid, page, limit]) => Request::Log {
+            req: req(n)?,
+            domain: Domain::parse(fields.shared(domain))?,
+            pid: Pid::parse(fields.shared(pid))?,
+            page: page.to_owned(),
+            limit: positive("limit", limit)?,
+        },
+        ("show", &[number, id]) => {
+            Request::Show { req: req(number)?, id: EventId::parse(fields.shared(id))? }
+        }
+        _ => return Err(fields.misfit(FORMS).into()),
+    })
+}
+
+fn read_data(fields: &Fields<'_>, id: &str, data: &str, limits: &ParseLimits) -> Result<Data, Fault> {
+    if data.len() > limits.data_bytes {
+        return Err(Fault::refused(
+            code::EVENT_TOO_LARGE,
+            format!(
+                "the event {id:?} has {} bytes of data and this hub takes at most {}: send less, or a reference",
+                data.len(),
+                limits.data_bytes
+            ),
+        ));
+    }
+    Ok(Data::parse(fields.shared(data))?)
+}

@@ -1,35 +1,83 @@
-//! Stand-in for the credentials, until they are merged.
+//! Certificates: who a peer is, what proves it, and how keys rest.
+//!
+//! A deployment has one root, one intermediate for each configured name (that of the hubs, that of the
+//! spokes), and one leaf for each party. A party's identity is the attribute UID of its leaf's subject; the
+//! leaf's only DNS name says the same, and the intermediate's name constraint bounds it. Names in the common
+//! name are never read.
+//!
+//! With the feature `spoke` alone: identities, bundles of credentials, the client's TLS. With `hub`: the
+//! authority that issues, the vault that keeps keys encrypted in the database, the server's TLS.
 
-use std::path::Path;
+mod bundle;
+mod error;
+mod files;
+mod identity;
+mod ids;
+mod secret;
+pub mod tls;
+mod x509;
 
-use crate::{event::code, wire::HubAddress};
+#[cfg(feature = "hub")]
+pub mod authority;
+#[cfg(feature = "hub")]
+mod operator;
+#[cfg(feature = "hub")]
+pub mod vault;
 
-/// What a spoke needs to connect.
-#[derive(Debug, Clone)]
-pub struct Bundle {
-    /// Where hubs listen.
-    pub hubs: Vec<HubAddress>,
+use std::{
+    sync::{Arc, LazyLock},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use rustls::crypto::CryptoProvider;
+
+pub use bundle::Bundle;
+pub use error::PkiError;
+pub use identity::{Identity, peer_uid};
+pub use ids::{MAX_NAME, check_name, new_id};
+pub use secret::Secret;
+
+#[cfg(feature = "hub")]
+pub use authority::{Authority, CertificateRow, CertificateRows, Issued, Lifetimes, Names};
+#[cfg(feature = "hub")]
+pub use operator::ensure_operator_bundle;
+#[cfg(feature = "hub")]
+pub use vault::Vault;
+
+/// The name of hubs when none is configured.
+pub const DEFAULT_HUB_NAME: &str = "EVENTFLOW-HUB";
+/// The name of spokes when none is configured.
+pub const DEFAULT_SPOKE_NAME: &str = "EVENTFLOW-SPOKE";
+
+/// How far before its issue a certificate starts to hold, for peers whose clock is late.
+#[cfg(feature = "hub")]
+pub(crate) const BACKDATE: Duration = Duration::from_secs(300);
+
+/// The cryptography of every TLS configuration, signature check and random number here.
+///
+/// It is passed explicitly everywhere: a process default would depend on what other crates enable.
+#[must_use]
+pub fn provider() -> Arc<CryptoProvider> {
+    static PROVIDER: LazyLock<Arc<CryptoProvider>> =
+        LazyLock::new(|| Arc::new(rustls::crypto::ring::default_provider()));
+    Arc::clone(&PROVIDER)
 }
 
-impl Bundle {
-    /// Reads it from a file.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    pub fn read(_path: &Path) -> Result<Self, PkiError> {
-        Err(PkiError)
-    }
+/// Fills an array from the provider's secure source.
+#[cfg(feature = "hub")]
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], PkiError> {
+    let mut bytes = [0; N];
+    provider().secure_random.fill(&mut bytes).map_err(|_| PkiError::Random)?;
+    Ok(bytes)
 }
 
-/// What went wrong with credentials.
-#[derive(Debug, thiserror::Error)]
-#[error("the credentials can't be used")]
-pub struct PkiError;
+/// Whole seconds since 1970 (UTC); before that, 0.
+pub(crate) fn unix_seconds(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
 
-impl PkiError {
-    /// The stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        code::CERTIFICATE
-    }
+/// The time that is so many whole seconds after 1970 (UTC).
+#[cfg(feature = "hub")]
+pub(crate) fn from_unix_seconds(seconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }

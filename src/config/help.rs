@@ -19,9 +19,9 @@ pub fn flags() -> String {
             section = own;
             out.push('\n');
         }
-        let flag = format!("--{} {}", setting.flag(), (setting.placeholder)());
         // Writing to a string can't fail.
-        let _ = writeln!(out, "  {flag:<42} {} [default: {}]", setting.help, default(setting, &defaults));
+        let _ = writeln!(out, "  --{} {}", setting.flag(), (setting.placeholder)());
+        let _ = writeln!(out, "        {} [default: {}]", setting.help, default(setting, &defaults));
     }
     out
 }

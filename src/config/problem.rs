@@ -88,16 +88,15 @@ pub(super) fn hint(word: &str, candidates: impl IntoIterator<Item = String>) -> 
     nearest(word, candidates).map_or_else(String::new, |near| format!("; did you mean {near}?"))
 }
 
-/// The last part of a dotted key alone (`ping` for `limits.ping`) is as good as the whole.
+/// The last part of a key alone (`ping` for `limits.ping`) is as good as the whole.
 fn nearest(word: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
-    let word = word.to_ascii_lowercase();
+    let word = bare(word);
     let limit = (word.chars().count() / 3).max(2);
     let distance = |candidate: &str| {
-        let candidate = candidate.to_ascii_lowercase();
-        let tail = candidate.rsplit('.').next().unwrap_or_default();
+        let candidate = bare(candidate);
         let whole = strsim::damerau_levenshtein(&word, &candidate);
-        let last = word.rsplit('.').next().unwrap_or_default();
-        whole.min(strsim::damerau_levenshtein(last, tail).saturating_add(1))
+        let tails = candidate.match_indices(['.', '-', '_']).map(|(at, _)| &candidate[at + 1..]);
+        tails.map(|tail| strsim::damerau_levenshtein(&word, tail) + 1).fold(whole, usize::min)
     };
     candidates
         .into_iter()
@@ -105,4 +104,10 @@ fn nearest(word: &str, candidates: impl IntoIterator<Item = String>) -> Option<S
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// Without what all flags, or all variables, begin with.
+fn bare(word: &str) -> String {
+    let word = word.trim_start_matches('-');
+    word.strip_prefix("EVENTFLOW_").unwrap_or(word).to_ascii_lowercase()
 }

@@ -144,6 +144,8 @@ fn unknown_keys_and_flags_are_refused_with_the_nearest() {
     }
     let found = problems(load(None, [], flags(&[("hub-nmae", "a")])));
     assert_eq!(found[0].message, "--hub-nmae is not a flag; did you mean --hub-name?");
+    let found = problems(load(None, [], flags(&[("pnig", "a")])));
+    assert_eq!(found[0].message, "--pnig is not a flag; did you mean --limits-ping?");
     let bare = Flag { name: "hub-name".to_owned(), value: None };
     assert_eq!(problems(load(None, [], [bare]))[0].message, "--hub-name needs a value: --hub-name NAME");
 }
@@ -341,7 +343,7 @@ fn secrets_never_show() {
 
 #[test]
 fn names_are_checked() {
-    for wrong in ["a b", "a_b", "é", "", ".a", "a.", "a..b", "-a", "a.-b", &"a".repeat(33)] {
+    for wrong in ["a b", "a_b", "é", "", ".a", "a.", "a..b", "-a", "a.-b", &"a".repeat(40)] {
         let result = load(file(&format!("[hub]\nname = \"{wrong}\"\n")), [], []);
         let found = problems(result);
         assert_eq!(found[0].code, code::INVALID_CONFIG_NAME, "{wrong}");

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 /// The longest configured name: with the words and the time before it, an id stays within 64 characters.
-const MAX_NAME: usize = 32;
+const MAX_NAME: usize = 39;
 
 /// A configured name that can't be one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub struct InvalidName {
     pub reason: &'static str,
 }
 
-/// The name that hubs, or spokes, of one installation share: `[A-Za-z0-9.-]+`, at most 32 characters. Ids end
+/// The name that hubs, or spokes, of one installation share: `[A-Za-z0-9.-]+`, at most 39 characters. Ids end
 /// with it and certificates name it, so each part between its dots must be one of a host name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd)]
 pub struct ConfiguredName(String);
@@ -32,7 +32,7 @@ impl ConfiguredName {
         let reason = if name.is_empty() || !name.bytes().all(allowed) {
             "must hold only letters, digits, dots and hyphens, at least one"
         } else if name.len() > MAX_NAME {
-            "must have at most 32 characters"
+            "must have at most 39 characters"
         } else if name.split('.').any(odd) {
             "must have a letter or digit at the start and end of each part between its dots"
         } else {

@@ -1,0 +1,158 @@
+//! The shape of certificates, field by field as npm Eventflow makes them. Keys that are made here: Ed25519.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CidrSubnet, CustomExtension, DistinguishedName, DnType,
+    DnValue, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    NameConstraints, SerialNumber,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension, time::ASN1Time};
+
+use super::der;
+use crate::pki::{PkiError, random, x509};
+
+const UID: [u64; 7] = [0, 9, 2342, 19_200_300, 100, 1, 1];
+const SUBJECT_KEY_IDENTIFIER: [u64; 4] = [2, 5, 29, 14];
+const SUBJECT_ALT_NAME: [u64; 4] = [2, 5, 29, 17];
+const BASIC_CONSTRAINTS: [u64; 4] = [2, 5, 29, 19];
+const AUTHORITY_KEY_IDENTIFIER: [u64; 4] = [2, 5, 29, 35];
+
+/// The place of a certificate in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Root,
+    Intermediate,
+    Leaf,
+}
+
+/// A certificate and its private key.
+pub(super) struct Pair {
+    pub(super) cert: CertificateDer<'static>,
+    pub(super) key: PrivateKeyDer<'static>,
+}
+
+/// Makes a key and its certificate. `issuer` is none for a root. Times are seconds since 1970 (UTC).
+pub(super) fn issue(
+    role: Role,
+    id: &str,
+    issuer: Option<&Pair>,
+    (not_before, not_after): (i64, i64),
+) -> Result<Pair, PkiError> {
+    let failed = |reason: String| PkiError::Issue { certificate: id.to_owned(), reason };
+    let key = new_key()?;
+    let pair = KeyPair::try_from(&key).map_err(|error| failed(error.to_string()))?;
+    let mut params = params(role, id, &pair, (not_before, not_after)).map_err(failed)?;
+    let certificate = match issuer {
+        None => params.self_signed(&pair),
+        Some(issuer) => {
+            let signer = KeyPair::try_from(&issuer.key).map_err(|error| {
+                failed(format!(
+                    "the key of its issuer is of a kind that can't sign here ({error}); \
+                     Ed25519, ECDSA P-256 and P-384 and RSA can"
+                ))
+            })?;
+            let parsed = x509::parse(&issuer.cert, "the issuer")?;
+            params.use_authority_key_identifier_extension = false;
+            params.custom_extensions.push(authority_key_identifier(&parsed).map_err(failed)?);
+            Issuer::from_ca_cert_der(&issuer.cert, &signer)
+                .and_then(|issuer| params.signed_by(&pair, &issuer))
+        }
+    }
+    .map_err(|error| failed(error.to_string()))?;
+    Ok(Pair { cert: Certificate::into(certificate), key })
+}
+
+fn params(
+    role: Role,
+    id: &str,
+    key: &KeyPair,
+    (not_before, not_after): (i64, i64),
+) -> Result<CertificateParams, String> {
+    let time = |seconds| match ASN1Time::from_timestamp(seconds) {
+        Ok(time) => Ok(time.to_datetime()),
+        Err(error) => Err(format!("its lifetime is no date ({error}): configure a shorter one")),
+    };
+    let name = id.to_ascii_lowercase();
+    let mut params = CertificateParams::default();
+    params.not_before = time(not_before)?;
+    params.not_after = time(not_after)?;
+    params.serial_number = Some(serial()?);
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CustomDnType(UID.to_vec()), DnValue::Utf8String(id.to_owned()));
+    match role {
+        Role::Root | Role::Intermediate => {
+            params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+            let below = if role == Role::Root { 1 } else { 0 };
+            params.is_ca = IsCa::Ca(BasicConstraints::Constrained(below));
+            params.use_authority_key_identifier_extension = true;
+        }
+        Role::Leaf => {
+            params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+            params.extended_key_usages =
+                vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+            // rcgen has neither a critical SAN nor CA:FALSE that isn't critical.
+            let mut names = CustomExtension::from_oid_content(
+                &SUBJECT_ALT_NAME,
+                der::sequence(&[
+                    &der::tlv(der::context(2), name.as_bytes()),
+                    &der::tlv(der::context(7), &Ipv4Addr::LOCALHOST.octets()),
+                ]),
+            );
+            names.set_criticality(true);
+            params.custom_extensions = vec![
+                names,
+                CustomExtension::from_oid_content(&BASIC_CONSTRAINTS, der::sequence(&[])),
+                CustomExtension::from_oid_content(
+                    &SUBJECT_KEY_IDENTIFIER,
+                    der::tlv(der::OCTET_STRING, &params.key_identifier(key)),
+                ),
+            ];
+        }
+    }
+    if role == Role::Intermediate {
+        params.name_constraints = Some(NameConstraints {
+            permitted_subtrees: vec![
+                GeneralSubtree::DnsName(format!(".{name}")),
+                GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(IpAddr::V4(Ipv4Addr::LOCALHOST), 32)),
+            ],
+            excluded_subtrees: Vec::new(),
+        });
+    }
+    Ok(params)
+}
+
+/// 20 random bytes, positive as an integer.
+fn serial() -> Result<SerialNumber, String> {
+    let mut serial = random::<20>().map_err(|error| error.to_string())?;
+    serial[0] = serial[0] & 0x7F | 0x40;
+    Ok(SerialNumber::from_slice(&serial))
+}
+
+/// Key id, issuer and serial of the issuer's certificate (RFC 5280, 4.2.1.1); rcgen writes the key id only.
+fn authority_key_identifier(issuer: &X509Certificate<'_>) -> Result<CustomExtension, String> {
+    let key_id = issuer.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0),
+        _ => None,
+    });
+    let key_id =
+        key_id.ok_or("its issuer's certificate has no subject key identifier: make that one anew")?;
+    let name = der::tlv(der::constructed(4), issuer.issuer().as_raw());
+    let content = der::sequence(&[
+        &der::tlv(der::context(0), key_id),
+        &der::tlv(der::constructed(1), &name),
+        &der::tlv(der::context(2), issuer.raw_serial()),
+    ]);
+    Ok(CustomExtension::from_oid_content(&AUTHORITY_KEY_IDENTIFIER, content))
+}
+
+/// A new Ed25519 key, PKCS#8 version 1: OpenSSL 3 refuses the version 2 that ring writes.
+fn new_key() -> Result<PrivateKeyDer<'static>, PkiError> {
+    // OneAsymmetricKey { version 0, algorithm { 1.3.101.112 }, privateKey OCTET STRING { OCTET STRING } }
+    const HEAD: [u8; 16] =
+        [0x30, 0x2E, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+    let mut key = HEAD.to_vec();
+    key.extend_from_slice(&random::<32>()?);
+    Ok(PrivatePkcs8KeyDer::from(key).into())
+}

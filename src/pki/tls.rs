@@ -1,0 +1,39 @@
+//! TLS 1.3 with both sides proven: what rustls is told, and what its errors mean.
+//!
+//! No session is resumed, so that each link is judged by the certificates that stand today.
+
+mod client;
+mod explain;
+#[cfg(feature = "hub")]
+mod server;
+
+use std::sync::Arc;
+
+use rustls::{OtherError, RootCertStore, pki_types::CertificateDer};
+
+pub use super::identity::peer_uid;
+pub use client::client_config;
+pub use explain::explain;
+#[cfg(feature = "hub")]
+pub use server::{PeerCheck, server_config, server_config_with};
+
+use super::PkiError;
+
+/// Every way to the root's key is through this one certificate.
+fn trust(root: &CertificateDer<'static>) -> Result<Arc<RootCertStore>, PkiError> {
+    let mut roots = RootCertStore::empty();
+    roots.add(root.clone()).map_err(|error| {
+        PkiError::certificate("the root", format!("can't be trusted ({error}): get it anew"))
+    })?;
+    Ok(Arc::new(roots))
+}
+
+/// Carries our reason through rustls, to be found again by [`explain`].
+fn refusal(error: PkiError) -> rustls::Error {
+    rustls::CertificateError::Other(OtherError(Arc::new(error))).into()
+}
+
+/// A configuration that rustls itself refuses: only a fault of ours leads there.
+fn unusable(source: rustls::Error) -> PkiError {
+    PkiError::Handshake { reason: format!("the TLS configuration can't be made ({source})"), source }
+}

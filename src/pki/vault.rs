@@ -1,0 +1,200 @@
+//! Private keys at rest, in the format of npm Eventflow's table `certificate`.
+//!
+//! A row's key is a PKCS#8 PEM encrypted under a password of its own (PBES2). That PEM and that password are
+//! each encrypted once more with AES-256-GCM (16-byte IV, 16-byte tag in a column apart) under
+//! PBKDF2-HMAC-SHA512(phrase, salt). Deriving is what costs: the vault derives once per salt and remembers,
+//! and all that it seals shares one salt.
+//!
+//! The functions here block for as long as the rounds take; async callers use a blocking task.
+
+mod pem;
+mod phrase;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use aes_gcm::{
+    AesGcm, KeyInit,
+    aead::{AeadInOut, consts::U16},
+    aes::Aes256,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use zeroize::Zeroizing;
+
+pub use phrase::phrase_file;
+
+use super::{CertificateRow, PkiError, Secret, identity, random, x509};
+
+/// Rounds of PBKDF2 with a phrase of 32 random bytes: there is nothing to guess that rounds would slow down.
+pub const GENERATED_PHRASE_ITERATIONS: u32 = 1_000;
+/// Rounds of PBKDF2 with a phrase that a person chose, and in databases that npm Eventflow shares.
+pub const DEFAULT_ITERATIONS: u32 = 1_000_000;
+
+/// Derived keys that are remembered: some times the salts that one start meets.
+const REMEMBERED: usize = 64;
+
+type Cipher = AesGcm<Aes256, U16>;
+type Key = Zeroizing<[u8; 32]>;
+
+/// Opens and seals the private keys of [`CertificateRow`]s. Cheap to clone.
+#[derive(Clone)]
+pub struct Vault(Arc<Inner>);
+
+struct Inner {
+    phrase: Secret,
+    iterations: u32,
+    salt: [u8; 16],
+    derived: Mutex<HashMap<Vec<u8>, Key>>,
+}
+
+impl Vault {
+    /// A vault under a phrase; `iterations` must be those that the rows were written with.
+    ///
+    /// # Errors
+    /// [`PkiError::Random`].
+    pub fn new(phrase: Secret, iterations: u32) -> Result<Self, PkiError> {
+        let derived = Mutex::new(HashMap::new());
+        Ok(Self(Arc::new(Inner { phrase, iterations: iterations.max(1), salt: random()?, derived })))
+    }
+
+    /// Encrypts a private key (PKCS#8 DER) into a row of version 0. `validity` is the certificate's end, in
+    /// seconds since 1970 (UTC).
+    ///
+    /// # Errors
+    /// [`PkiError::Random`], [`PkiError::Vault`].
+    pub fn seal(
+        &self,
+        id: &str,
+        cert: String,
+        key: &PrivateKeyDer<'_>,
+        validity: i64,
+    ) -> Result<CertificateRow, PkiError> {
+        let password = pem::new_password()?;
+        let key_pem = pem::encrypt(id, key.secret_der(), &password)?;
+        let (key, key_iv, key_tag) = self.encrypt(id, key_pem.as_bytes())?;
+        let (pass, pass_iv, pass_tag) = self.encrypt(id, password.as_bytes())?;
+        let salt = self.0.salt.to_vec();
+        Ok(CertificateRow {
+            version: 0,
+            id: id.to_owned(),
+            cert,
+            key,
+            key_iv,
+            key_salt: salt.clone(),
+            key_tag,
+            pass,
+            pass_iv,
+            pass_salt: salt,
+            pass_tag,
+            validity,
+            revoked: None,
+        })
+    }
+
+    /// Decrypts a row's private key and checks that it is that of the row's certificate.
+    ///
+    /// # Errors
+    /// [`PkiError::Vault`] if the phrase is wrong, the row is damaged, or the key isn't the certificate's.
+    pub fn open(&self, row: &CertificateRow) -> Result<PrivateKeyDer<'static>, PkiError> {
+        let password = self.decrypt(row, &row.pass, &row.pass_salt, &row.pass_iv, &row.pass_tag)?;
+        let key_pem = self.decrypt(row, &row.key, &row.key_salt, &row.key_iv, &row.key_tag)?;
+        let key = pem::decrypt(&row.id, &key_pem, &password)?;
+        let chain: Vec<CertificateDer<'static>> = x509::pem_chain(&row.cert, &row.id)?;
+        identity::certified_key(chain, &key, &row.id)
+            .map_err(|error| damaged(&row.id, format!("{error}: retire the row, a new one is then made")))?;
+        Ok(key)
+    }
+
+    /// Derives for a salt now, so that [`Vault::open`] finds it done.
+    pub fn prepare(&self, salt: &[u8]) {
+        self.derive(salt);
+    }
+
+    fn derive(&self, salt: &[u8]) -> Key {
+        // A poisoned map is still a map of finished keys.
+        if let Some(key) = self.0.derived.lock().unwrap_or_else(PoisonError::into_inner).get(salt) {
+            return key.clone();
+        }
+        // Not under the lock: other salts are derived at the same time.
+        let mut key = Zeroizing::new([0; 32]);
+        pbkdf2::pbkdf2_hmac::<sha2::Sha512>(
+            self.0.phrase.expose().as_bytes(),
+            salt,
+            self.0.iterations,
+            &mut *key,
+        );
+        let mut derived = self.0.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        if derived.len() >= REMEMBERED {
+            derived.clear();
+        }
+        derived.insert(salt.to_vec(), key.clone());
+        key
+    }
+
+    fn cipher(&self, id: &str, salt: &[u8]) -> Result<Cipher, PkiError> {
+        Cipher::new_from_slice(&*self.derive(salt))
+            .map_err(|_| damaged(id, "the derived key has a wrong size"))
+    }
+
+    /// Ciphertext, IV and tag.
+    fn encrypt(&self, id: &str, plain: &[u8]) -> Result<(Vec<u8>, Vec<u8>, Vec<u8>), PkiError> {
+        let iv: [u8; 16] = random()?;
+        let mut text = plain.to_vec();
+        let tag = self
+            .cipher(id, &self.0.salt)?
+            .encrypt_inout_detached(&iv.into(), &[], text.as_mut_slice().into())
+            .map_err(|_| damaged(id, "it is too long to encrypt"))?;
+        Ok((text, iv.to_vec(), tag.to_vec()))
+    }
+
+    fn decrypt(
+        &self,
+        row: &CertificateRow,
+        text: &[u8],
+        salt: &[u8],
+        iv: &[u8],
+        tag: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>, PkiError> {
+        let (Ok(iv), Ok(tag)) = (<[u8; 16]>::try_from(iv), <[u8; 16]>::try_from(tag)) else {
+            return Err(damaged(
+                &row.id,
+                format!(
+                    "its row is damaged: IV and tag must have 16 bytes, they have {} and {}; \
+                     restore the row, or retire it so that a new one is made",
+                    iv.len(),
+                    tag.len()
+                ),
+            ));
+        };
+        let mut plain = Zeroizing::new(text.to_vec());
+        self.cipher(&row.id, salt)?
+            .decrypt_inout_detached(&iv.into(), &[], plain.as_mut_slice().into(), &tag.into())
+            .map_err(|_| {
+                damaged(
+                    &row.id,
+                    format!(
+                        "the key phrase, or its {} rounds, are not those that it was sealed with, or its row is \
+                         damaged; start with the phrase that made it (the file key-phrase beside the database, or \
+                         EVENTFLOW_CERT_PASS_ENCRYPTION_KEY), or restore the row from a backup",
+                        self.0.iterations
+                    ),
+                )
+            })?;
+        Ok(plain)
+    }
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vault").field("iterations", &self.0.iterations).finish_non_exhaustive()
+    }
+}
+
+fn damaged(certificate: &str, reason: impl Into<String>) -> PkiError {
+    PkiError::Vault { certificate: certificate.to_owned(), reason: reason.into() }
+}

@@ -1,0 +1,162 @@
+//! Reading certificates: names, lifetimes, and who signed whom.
+
+use std::time::SystemTime;
+
+use rustls::pki_types::CertificateDer;
+use x509_parser::{
+    asn1_rs::{Oid, ToDer, oid},
+    certificate::X509Certificate,
+    extensions::GeneralName,
+    prelude::FromDer,
+    time::ASN1Time,
+    x509::AlgorithmIdentifier,
+};
+
+use super::{PkiError, provider, unix_seconds};
+
+/// The attribute UID of a distinguished name (RFC 4519, 2.39).
+const UID: Oid<'static> = oid!(0.9.2342.19200300.100.1.1);
+
+/// Parses a certificate; `whose` names it in the error, as nothing else can.
+pub(super) fn parse<'a>(der: &'a [u8], whose: &str) -> Result<X509Certificate<'a>, PkiError> {
+    match X509Certificate::from_der(der) {
+        Ok(([], certificate)) => Ok(certificate),
+        Ok(_) => Err(PkiError::certificate(whose, "has bytes after its end: get it anew")),
+        Err(error) => Err(PkiError::certificate(
+            whose,
+            format!("can't be parsed ({error}): get it anew from its issuer"),
+        )),
+    }
+}
+
+/// The UID of a certificate's subject, if there is exactly one.
+pub(super) fn subject_uid(certificate: &X509Certificate<'_>) -> Option<String> {
+    let mut uids = certificate.subject().iter_attributes().filter(|attribute| *attribute.attr_type() == UID);
+    match (uids.next(), uids.next()) {
+        (Some(uid), None) => uid.as_str().ok().map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// The UID of a certificate's subject, or a word for a certificate without one.
+pub(super) fn display_name(certificate: &X509Certificate<'_>) -> String {
+    subject_uid(certificate).unwrap_or_else(|| format!("<no UID, subject {}>", certificate.subject()))
+}
+
+/// All DNS names of a certificate's SAN; none if it has no SAN or one that can't be read.
+pub(super) fn dns_names(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(names)) = certificate.subject_alternative_name() else { return Vec::new() };
+    names
+        .value
+        .general_names
+        .iter()
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether the name constraints of `issuer` permit `name`. An issuer without a constraint for DNS names
+/// permits nothing here: the intermediates of this system always have one.
+pub(super) fn permits(issuer: &X509Certificate<'_>, name: &str) -> bool {
+    let Ok(Some(constraints)) = issuer.name_constraints() else { return false };
+    let permitted = constraints.value.permitted_subtrees.iter().flatten();
+    permitted.into_iter().any(|subtree| match &subtree.base {
+        GeneralName::DNSName(suffix) => lies_under(name, suffix.strip_prefix('.').unwrap_or(suffix)),
+        _ => false,
+    })
+}
+
+/// Whether `name` is some label, a dot, and `suffix`, in any case.
+pub(super) fn lies_under(name: &str, suffix: &str) -> bool {
+    let Some(cut) = name.len().checked_sub(suffix.len()) else { return false };
+    cut > 1
+        && !suffix.is_empty()
+        && name.as_bytes()[cut - 1] == b'.'
+        && name.as_bytes()[cut..].eq_ignore_ascii_case(suffix.as_bytes())
+}
+
+/// Whether `issuer` signed `certificate`: by name and by signature, whatever their dates.
+pub(super) fn signed_by(certificate: &X509Certificate<'_>, issuer: &X509Certificate<'_>) -> bool {
+    if certificate.issuer().as_raw() != issuer.subject().as_raw() {
+        return false;
+    }
+    let key = issuer.public_key();
+    let (Some(key_id), Some(signature_id)) =
+        (algorithm_id(&key.algorithm), algorithm_id(&certificate.signature_algorithm))
+    else {
+        return false;
+    };
+    provider()
+        .signature_verification_algorithms
+        .all
+        .iter()
+        .filter(|algorithm| {
+            key_id == algorithm.public_key_alg_id().as_ref()
+                && signature_id == algorithm.signature_alg_id().as_ref()
+        })
+        .any(|algorithm| {
+            algorithm
+                .verify_signature(
+                    &key.subject_public_key.data,
+                    certificate.tbs_certificate.as_ref(),
+                    &certificate.signature_value.data,
+                )
+                .is_ok()
+        })
+}
+
+/// An algorithm identifier as the provider spells it: the content of its DER sequence.
+fn algorithm_id(algorithm: &AlgorithmIdentifier<'_>) -> Option<Vec<u8>> {
+    let mut id = algorithm.algorithm.to_der_vec().ok()?;
+    if let Some(parameters) = &algorithm.parameters {
+        id.extend(parameters.to_der_vec().ok()?);
+    }
+    Some(id)
+}
+
+/// Refuses a certificate that doesn't hold at `now`; `remedy` says what its holder does about it.
+pub(super) fn check_dates(
+    certificate: &X509Certificate<'_>,
+    now: SystemTime,
+    remedy: &str,
+) -> Result<(), PkiError> {
+    let (validity, now) = (certificate.validity(), unix_seconds(now));
+    let reason = if validity.not_after.timestamp() < now {
+        format!("expired at {}: {remedy}", validity.not_after)
+    } else if validity.not_before.timestamp() > now {
+        format!("holds only from {} on: compare the clocks of both machines", validity.not_before)
+    } else {
+        return Ok(());
+    };
+    Err(PkiError::certificate(display_name(certificate), reason))
+}
+
+/// When a certificate starts and when it ends to hold, in seconds since 1970 (UTC).
+#[cfg(feature = "hub")]
+pub(super) fn lifetime(certificate: &X509Certificate<'_>) -> (i64, i64) {
+    let validity = certificate.validity();
+    (validity.not_before.timestamp(), validity.not_after.timestamp())
+}
+
+/// A time for people, UTC.
+pub(super) fn display_time(seconds: u64) -> String {
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| ASN1Time::from_timestamp(seconds).ok())
+        .map_or_else(|| seconds.to_string(), |time| time.to_string())
+}
+
+/// The certificates of a PEM text, in order; at least one.
+pub(super) fn pem_chain(pem: &str, whose: &str) -> Result<Vec<CertificateDer<'static>>, PkiError> {
+    use rustls::pki_types::pem::PemObject;
+    let chain: Vec<_> =
+        CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<_, _>>().map_err(|error| {
+            PkiError::certificate(whose, format!("is no valid PEM ({error}): get it anew from its issuer"))
+        })?;
+    if chain.is_empty() {
+        return Err(PkiError::certificate(whose, "is missing: no PEM section CERTIFICATE is there"));
+    }
+    Ok(chain)
+}

@@ -21,6 +21,8 @@ mod x509;
 pub mod authority;
 #[cfg(feature = "hub")]
 mod operator;
+#[cfg(all(test, feature = "hub"))]
+pub(crate) mod testing;
 #[cfg(feature = "hub")]
 pub mod vault;
 

@@ -8,7 +8,7 @@
 //! use eventflow::{pki::Bundle, spoke::{Consume, Publish, Spoke, SpokeConfig}};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let bundle = Bundle::read("eventflow-data/operator.toml".as_ref())?;
+//! let bundle = Bundle::read("eventflow-data/operator.toml")?;
 //! let spoke = Spoke::connect(SpokeConfig::from_bundle(bundle)).await?;
 //!
 //! let consumer = spoke
@@ -28,20 +28,27 @@
 //! # }
 //! ```
 
+mod backoff;
 mod command;
 mod config;
 mod consume;
 mod consumer;
+mod dial;
 mod error;
 mod lane;
 mod log;
 mod publish;
+mod pulse;
+mod session;
 mod subscription;
+mod task;
+#[cfg(test)]
+mod tests;
 
 use std::{
     fmt,
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicU64},
 };
 
 use tokio::{
@@ -50,8 +57,12 @@ use tokio::{
 };
 
 use self::{
-    command::{Command, Found, Port, PublishCommand, Query},
+    backoff::Backoff,
+    command::{Command, Found, Port, PublishCommand, Query, SubscribeCommand},
+    dial::{Connector, Dialer, NoLink, Tls},
     lane::Lane,
+    session::Session,
+    task::Task,
 };
 pub use self::{
     config::SpokeConfig,
@@ -92,7 +103,7 @@ struct Inner {
 #[non_exhaustive]
 pub struct Status {
     /// The hub's id while a link is up.
-    pub hub: Option<String>,
+    pub hub: Option<Arc<str>>,
     /// Links lost so far.
     pub links_lost: u64,
     /// Publishes sent and not answered.
@@ -142,22 +153,46 @@ impl Spoke {
     /// [`ConnectError`] says for each address what happened: after
     /// [`connect_deadline`](SpokeConfig::connect_deadline), or at once if every hub refuses for good.
     pub async fn connect(config: SpokeConfig) -> Result<Self, ConnectError> {
-        let (spoke, _commands) = Self::assemble(config);
-        Ok(spoke)
+        let tls = Tls::new(config.bundle.clone()).map_err(ConnectError::Credentials)?;
+        Self::connect_by(config, Arc::new(tls)).await
     }
 
-    fn assemble(config: SpokeConfig) -> (Self, mpsc::Receiver<Command>) {
+    async fn connect_by(config: SpokeConfig, connector: Arc<dyn Connector>) -> Result<Self, ConnectError> {
+        if config.hubs.is_empty() {
+            return Err(ConnectError::NoAddress);
+        }
+        let now = Instant::now();
+        let mut dialer = Dialer::new(&config, connector, now);
+        let waited = config.connect_deadline;
+        let link = dialer.link(Some(now + waited)).await.map_err(|end| match end {
+            NoLink::Late => ConnectError::NoHub { waited, tried: dialer.tried() },
+            NoLink::Refused(fault) => ConnectError::Refused { tried: dialer.tried(), fault },
+        })?;
         let (commands, received) = mpsc::channel(COMMANDS);
-        let (remarks, _heard) = mpsc::unbounded_channel();
-        let (_report, status) = watch::channel(Status::default());
+        let (remarks, heard) = mpsc::unbounded_channel();
+        let (report, status) = watch::channel(Status::default());
+        let ended = Arc::new(OnceLock::new());
+        let task = Task {
+            session: Session::new(Backoff::new(config.backoff.0, config.backoff.1)),
+            commands: received,
+            remarks: heard,
+            status: report,
+            close_deadline: config.close_deadline,
+            ended: ended.clone(),
+            closing: None,
+            orphaned: false,
+        };
+        let deadline = config.request_deadline;
         let inner = Inner {
-            port: Arc::new(Port { commands, remarks, deadline: config.request_deadline }),
-            room: Arc::new(Semaphore::new(config.publish_buffer.min(u32::MAX as usize))),
+            port: Arc::new(Port { commands, remarks, deadline, keys: AtomicU64::new(1), ended }),
+            room: Arc::new(Semaphore::new(config.publish_buffer.clamp(1, u32::MAX as usize))),
             ids: Mutex::new(ulid::Generator::new()),
             status,
             config,
         };
-        (Self { inner: Arc::new(inner) }, received)
+        // Ends with `close`, or by itself when every handle is gone.
+        tokio::spawn(task.run(dialer, link));
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Publishes an event and waits until the hub has committed it.
@@ -188,11 +223,11 @@ impl Spoke {
         let handing_over = async {
             let room = self.inner.room.clone().acquire_many_owned(cost).await.ok();
             let command = PublishCommand { event, deadline, waited, room, answer };
-            // A closed spoke drops the command, and with it the answer: the caller is told by `Pending`.
-            let _ = self.inner.port.commands.send(Command::Publish(command)).await;
+            self.inner.port.commands.send(Command::Publish(command)).await
         };
         match tokio::time::timeout_at(deadline, handing_over).await {
-            Ok(()) => Ok(Pending { id, answer: answered }),
+            Ok(Ok(())) => Ok(Pending { id, answer: answered }),
+            Ok(Err(_)) => Err(PublishError::Closed(self.inner.port.closed())),
             Err(_) => Err(PublishError::TimedOut { waited, last: None }),
         }
     }
@@ -222,9 +257,12 @@ impl Spoke {
         let config = &self.inner.config;
         let lane = Arc::new(Lane::new(config.subscription_events, config.subscription_bytes));
         let port = self.inner.port.clone();
-        let theirs = lane.clone();
-        let key = port.ask(|answer| Command::Subscribe { domain, name, lane: theirs, answer }).await?;
-        Ok(Subscription::new(key, lane, port))
+        let subscribe = SubscribeCommand { domain, name, lane: lane.clone() };
+        let key = port.key();
+        // Made before the hub has confirmed it: given up while waiting, its drop takes it off.
+        let subscription = Subscription::new(key, lane, port.clone());
+        port.ask(|answer| Command::Subscribe { key, subscribe, answer }).await?;
+        Ok(subscription)
     }
 
     /// Consumes by a handler: `Ok` is an ack; an error, or a panic, is a nack with its text.
@@ -265,9 +303,11 @@ impl Spoke {
     pub async fn claims(&self, consume: Consume) -> Result<Claims, ConsumeError> {
         let port = self.inner.port.clone();
         let consume = consume.check(port.clone())?;
-        let lane = consume.lane.clone();
-        let key = port.ask(|answer| Command::Consume { consume, answer }).await?;
-        Ok(Claims::new(key, lane, port))
+        let key = port.key();
+        // Made before the hub has confirmed it: given up while waiting, its drop ends it.
+        let claims = Claims::new(key, consume.lane.clone(), port.clone());
+        port.ask(|answer| Command::Consume { key, consume, answer }).await?;
+        Ok(claims)
     }
 
     /// Reads an event by its id.

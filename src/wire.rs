@@ -18,6 +18,8 @@ mod message;
 pub mod npm;
 mod reply;
 mod request;
+#[cfg(test)]
+mod tests;
 
 pub use codec::{Limits, Reader, Record, RecordError};
 pub use encode::{ControlCharacter, MAX_CLIENT_CHARS, MAX_FREE_TEXT, claim_head, event_head, event_tail};

@@ -13,6 +13,8 @@ use std::{
 };
 
 use rustls::pki_types::CertificateDer;
+#[cfg(test)]
+use rustls::pki_types::PrivateKeyDer;
 use sha2::{Digest, Sha256};
 use tokio::task;
 use tracing::info;
@@ -169,6 +171,11 @@ impl Authority {
         let Issued { cert, key, .. } = self.issue_spoke_leaf(uid, now)?;
         let hub_name = super::bundle::name_of(self.hub.uid()).map(str::to_owned);
         Ok(Bundle { cert, key, root: self.root_pem(), hub_name, hubs })
+    }
+
+    #[cfg(test)]
+    pub(super) fn spoke_issuer(&self) -> (&CertificateDer<'static>, &PrivateKeyDer<'static>) {
+        (&self.spokes.cert, &self.spokes.key)
     }
 
     /// The intermediate that stands above spokes.

@@ -6,10 +6,12 @@ mod client;
 mod explain;
 #[cfg(feature = "hub")]
 mod server;
+#[cfg(all(test, feature = "hub"))]
+mod tests;
 
 use std::sync::Arc;
 
-use rustls::{OtherError, RootCertStore, pki_types::CertificateDer};
+use rustls::{CertificateError, OtherError, RootCertStore, pki_types::CertificateDer};
 
 pub use super::identity::peer_uid;
 pub use client::client_config;
@@ -30,7 +32,18 @@ fn trust(root: &CertificateDer<'static>) -> Result<Arc<RootCertStore>, PkiError>
 
 /// Carries our reason through rustls, to be found again by [`explain`].
 fn refusal(error: PkiError) -> rustls::Error {
-    rustls::CertificateError::Other(OtherError(Arc::new(error))).into()
+    CertificateError::Other(OtherError(Arc::new(error))).into()
+}
+
+/// Every deployment's root has the same name, so a chain under another's looks to webpki like one whose
+/// signature is false. To both ends it means an unknown root, and the alert then says so.
+fn other_root(error: rustls::Error) -> rustls::Error {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::BadSignature) => {
+            CertificateError::UnknownIssuer.into()
+        }
+        other => other,
+    }
 }
 
 /// A configuration that rustls itself refuses: only a fault of ours leads there.

@@ -15,6 +15,7 @@ mod tests;
 use std::{
     collections::HashMap,
     fmt,
+    num::NonZeroU32,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -23,6 +24,7 @@ use aes_gcm::{
     aead::{AeadInOut, consts::U16},
     aes::Aes256,
 };
+use ring::pbkdf2;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
 
@@ -47,7 +49,7 @@ pub struct Vault(Arc<Inner>);
 
 struct Inner {
     phrase: Secret,
-    iterations: u32,
+    iterations: NonZeroU32,
     salt: [u8; 16],
     derived: Mutex<HashMap<Vec<u8>, Key>>,
 }
@@ -58,8 +60,9 @@ impl Vault {
     /// # Errors
     /// [`PkiError::Random`].
     pub fn new(phrase: Secret, iterations: u32) -> Result<Self, PkiError> {
+        let iterations = NonZeroU32::new(iterations).unwrap_or(NonZeroU32::MIN);
         let derived = Mutex::new(HashMap::new());
-        Ok(Self(Arc::new(Inner { phrase, iterations: iterations.max(1), salt: random()?, derived })))
+        Ok(Self(Arc::new(Inner { phrase, iterations, salt: random()?, derived })))
     }
 
     /// Encrypts a private key (PKCS#8 DER) into a row of version 0. `validity` is the certificate's end, in
@@ -122,10 +125,11 @@ impl Vault {
         }
         // Not under the lock: other salts are derived at the same time.
         let mut key = Zeroizing::new([0; 32]);
-        pbkdf2::pbkdf2_hmac::<sha2::Sha512>(
-            self.0.phrase.expose().as_bytes(),
-            salt,
+        pbkdf2::derive(
+            pbkdf2::PBKDF2_HMAC_SHA512,
             self.0.iterations,
+            salt,
+            self.0.phrase.expose().as_bytes(),
             &mut *key,
         );
         let mut derived = self.0.derived.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,12 @@
 //! What handles ask of the link's task.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc, oneshot},
@@ -34,9 +40,9 @@ pub(super) enum Failure {
 #[derive(Debug)]
 pub(super) enum Command {
     Publish(PublishCommand),
-    Subscribe { domain: Pattern, name: Pattern, lane: Arc<Lane<Delivery>>, answer: Answering<Key> },
+    Subscribe { key: Key, subscribe: SubscribeCommand, answer: Answering<()> },
     Unsubscribe { key: Key, answer: Answering<()> },
-    Consume { consume: ConsumeCommand, answer: Answering<Key> },
+    Consume { key: Key, consume: ConsumeCommand, answer: Answering<()> },
     Stop { key: Key, answer: Answering<()> },
     Settle { claim: ClaimId, how: Settle, answer: Answering<()> },
     Query { query: Query, answer: Answering<Found> },
@@ -49,9 +55,17 @@ pub(super) struct PublishCommand {
     pub(super) deadline: Instant,
     /// The time from the call to the deadline, for the error.
     pub(super) waited: Duration,
-    /// Its part of the publish buffer, given back when it is answered.
+    /// Its part of the publish buffer, given back by its drop when it is answered.
+    #[expect(dead_code, reason = "held for its drop")]
     pub(super) room: Option<OwnedSemaphorePermit>,
     pub(super) answer: Answering<Published, PublishError>,
+}
+
+#[derive(Debug)]
+pub(super) struct SubscribeCommand {
+    pub(super) domain: Pattern,
+    pub(super) name: Pattern,
+    pub(super) lane: Arc<Lane<Delivery>>,
 }
 
 #[derive(Debug)]
@@ -116,6 +130,9 @@ pub(super) struct Port {
     pub(super) remarks: mpsc::UnboundedSender<Remark>,
     /// How long a request other than a publish waits for its answer.
     pub(super) deadline: Duration,
+    pub(super) keys: AtomicU64,
+    /// Why the spoke ended, once it has.
+    pub(super) ended: Arc<OnceLock<Fault>>,
 }
 
 /// A request that was not answered in time, or a failure.
@@ -140,9 +157,19 @@ impl Port {
         match tokio::time::timeout(self.deadline, asking).await {
             Ok(Some(Ok(value))) => Ok(value),
             Ok(Some(Err(failure))) => Err(Unanswered::Failed(failure)),
-            Ok(None) => Err(Unanswered::Failed(Failure::Closed(closed()))),
+            Ok(None) => Err(Unanswered::Failed(Failure::Closed(self.closed()))),
             Err(_) => Err(Unanswered::TimedOut(self.deadline)),
         }
+    }
+
+    /// Why the spoke is closed.
+    pub(super) fn closed(&self) -> Fault {
+        self.ended.get().cloned().unwrap_or_else(closed)
+    }
+
+    /// A name for a new subscription or consumer.
+    pub(super) fn key(&self) -> Key {
+        self.keys.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn remark(&self, remark: Remark) {

@@ -11,7 +11,7 @@ use crate::{pki::Bundle, wire::HubAddress};
 /// use eventflow::{pki::Bundle, spoke::SpokeConfig};
 ///
 /// # fn main() -> Result<(), eventflow::pki::PkiError> {
-/// let mut config = SpokeConfig::from_bundle(Bundle::read("operator.toml".as_ref())?);
+/// let mut config = SpokeConfig::from_bundle(Bundle::read("operator.toml")?);
 /// config.connect_deadline = Duration::from_secs(5);
 /// # Ok(())
 /// # }

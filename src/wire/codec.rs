@@ -140,7 +140,7 @@ impl Reader {
             // One long record shouldn't cost its link that much for ever.
             self.buffer = BytesMut::with_capacity(CHUNK);
         } else if self.buffer.capacity() - held < MIN_ROOM {
-            let most = held.max(self.limits.record_bytes) + CHUNK;
+            let most = held.max(self.limits.record_bytes).saturating_add(CHUNK);
             self.replace(most.min(CHUNK.max(held.saturating_mul(2)).max(held + MIN_ROOM)));
         }
         &mut self.buffer
@@ -212,3 +212,6 @@ impl Reader {
         self.buffer = larger;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -217,3 +217,6 @@ fn read_data(fields: &Fields<'_>, id: &str, data: &str, limits: &ParseLimits) ->
     }
     Ok(Data::parse(fields.shared(data))?)
 }
+
+#[cfg(test)]
+mod tests;

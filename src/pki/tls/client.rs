@@ -13,7 +13,7 @@ use rustls::{
 };
 use tracing::warn;
 
-use super::{peer_uid, refusal, trust, unusable};
+use super::{other_root, peer_uid, refusal, trust, unusable};
 use crate::pki::{Bundle, PkiError, bundle::name_of, provider, x509};
 
 /// What a spoke (or a hub that dials a peer) connects with, and the name to ask for.
@@ -78,7 +78,8 @@ impl HubVerifier {
                 PkiError::certificate("the hub", "has no DNS name in it: it must be issued by this system")
             })));
         };
-        let verified = self.chain.verify_server_cert(leaf, intermediates, &own_name, ocsp, now)?;
+        let verified =
+            self.chain.verify_server_cert(leaf, intermediates, &own_name, ocsp, now).map_err(other_root)?;
         let uid = peer_uid(&presented).map_err(refusal)?;
         if !x509::lies_under(&uid, &self.hub_name) {
             let reason = format!(

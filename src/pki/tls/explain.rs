@@ -76,7 +76,7 @@ fn explain_certificate(reason: &CertificateError) -> PkiError {
              both must have certificates of the same hub's root; issue the bundle anew"
             .to_owned(),
         CertificateError::BadSignature => {
-            "has a signature that its issuer didn't make: issue the bundle anew".to_owned()
+            "doesn't belong to the key that the peer signs with: issue the bundle anew".to_owned()
         }
         CertificateError::ExpiredContext { not_after, .. } => format!(
             "(its leaf or intermediate) expired at {}: renew it; a hub does so at its start, a spoke gets a new bundle",

@@ -15,7 +15,7 @@ use rustls::{
 };
 use tracing::warn;
 
-use super::{peer_uid, refusal, trust, unusable};
+use super::{other_root, peer_uid, refusal, trust, unusable};
 use crate::{
     event::Uid,
     pki::{Authority, PkiError, check_name, provider, x509},
@@ -105,7 +105,7 @@ impl PeerVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
-        let verified = self.chain.verify_client_cert(leaf, intermediates, now)?;
+        let verified = self.chain.verify_client_cert(leaf, intermediates, now).map_err(other_root)?;
         let presented: Vec<_> = std::iter::once(leaf).chain(intermediates).cloned().collect();
         let uid = peer_uid(&presented).map_err(refusal)?;
         if let Some(check) = &self.check {

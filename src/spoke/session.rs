@@ -1,0 +1,464 @@
+//! What a spoke has under way, without a socket: commands and replies go in, requests come out. It takes the
+//! time and never reads a clock.
+
+mod consumers;
+mod publishes;
+mod queries;
+mod subscriptions;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use bytes::BytesMut;
+use tokio::time::Instant;
+
+use self::{consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions};
+use super::{
+    Drained, PublishError, Status,
+    backoff::Backoff,
+    command::{Answering, ClaimId, Command, Failure, Key, LinkNumber, Remark, Settle, closed},
+};
+use crate::{
+    event::{Fault, code},
+    wire::{Answer, HubAddress, LinkLimits, NackOptions, Reply, Req, Request, Sub, Welcome},
+};
+
+/// What the link's task has to do about a reply.
+#[derive(Debug, PartialEq)]
+pub(super) enum Heard {
+    /// Nothing more.
+    Taken,
+    /// The hub closes the link.
+    Bye(Fault),
+    /// Another hub is there.
+    Hub(HubAddress),
+}
+
+/// A request of the present link that isn't a publish or a read.
+#[derive(Debug)]
+enum Asked {
+    Subscribe(Key),
+    Unsubscribe(Option<Answering<()>>),
+    Consume(Key),
+    Stop(Key),
+    Settle(Option<Answering<()>>),
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    /// The last number that a request has got; never used twice, not even on another link.
+    req: Req,
+    sub: Sub,
+    link: LinkNumber,
+    limits: Option<LinkLimits>,
+    hub: Option<Arc<str>>,
+    links_lost: u64,
+    closing: bool,
+    /// What callers are told once it is closed.
+    reason: Fault,
+    /// Requests to write; small ones only, and never more than credit, subscriptions and reads allow.
+    control: VecDeque<Request>,
+    /// Only the latest: a pong answers all pings before it.
+    pong: Option<u64>,
+    asked: HashMap<Req, Asked>,
+    publishes: Publishes,
+    queries: Queries,
+    subscriptions: Subscriptions,
+    consumers: Consumers,
+}
+
+impl Session {
+    /// A session without a link; `retry` paces publishes that the hub refuses for now.
+    pub(super) fn new(retry: Backoff) -> Self {
+        Self {
+            req: 0,
+            sub: 0,
+            link: 0,
+            limits: None,
+            hub: None,
+            links_lost: 0,
+            closing: false,
+            reason: closed(),
+            control: VecDeque::new(),
+            pong: None,
+            asked: HashMap::new(),
+            publishes: Publishes::new(retry),
+            queries: Queries::default(),
+            subscriptions: Subscriptions::default(),
+            consumers: Consumers::default(),
+        }
+    }
+
+    pub(super) fn link_up(&mut self, welcome: &Welcome) {
+        self.link += 1;
+        self.hub = Some(welcome.hub.as_str().into());
+        self.publishes.link_up(&welcome.limits);
+        self.limits = Some(welcome.limits.clone());
+        for key in self.subscriptions.wanted() {
+            self.subscribe(key);
+        }
+        for key in self.consumers.wanted() {
+            self.consume(key);
+        }
+    }
+
+    pub(super) fn link_down(&mut self, fault: &Fault) {
+        self.links_lost += 1;
+        self.hub = None;
+        self.limits = None;
+        self.control.clear();
+        self.pong = None;
+        self.publishes.link_down(fault);
+        self.queries.link_down();
+        self.subscriptions.link_down();
+        self.consumers.link_down();
+        for (_, asked) in self.asked.drain() {
+            // Callers that have gone away need no answer.
+            match asked {
+                // Registered again on the next link, or forgotten with this one.
+                Asked::Subscribe(_) | Asked::Consume(_) | Asked::Stop(_) => {}
+                // The hub forgot it with the link.
+                Asked::Unsubscribe(answer) => {
+                    let _ = answer.map(|answer| answer.send(Ok(())));
+                }
+                Asked::Settle(answer) => {
+                    self.consumers.lost();
+                    let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
+                }
+            }
+        }
+    }
+
+    /// Takes what a handle asks. `Close` is the task's own.
+    pub(super) fn command(&mut self, command: Command) {
+        match command {
+            Command::Publish(publish) if self.takes_requests() => {
+                let req = self.next_req();
+                self.publishes.add(req, publish);
+            }
+            Command::Publish(publish) => {
+                let _ = publish.answer.send(Err(PublishError::Closed(self.reason.clone())));
+            }
+            Command::Query { query, answer } if self.takes_requests() => self.queries.add(query, answer),
+            Command::Query { answer, .. } => self.refuse(answer),
+            Command::Subscribe { key, subscribe, answer } if !self.closing => {
+                self.subscriptions.add(key, subscribe, answer);
+                self.subscribe(key);
+            }
+            Command::Consume { key, consume, answer } if !self.closing => {
+                self.consumers.add(key, consume, answer);
+                self.consume(key);
+            }
+            Command::Subscribe { answer, .. } | Command::Consume { answer, .. } => self.refuse(answer),
+            Command::Unsubscribe { key, answer } => self.unsubscribe(key, Some(answer)),
+            Command::Stop { key, answer } => self.stop(key, Some(answer)),
+            Command::Settle { claim, how, answer } => self.settle(claim, how, Some(answer)),
+            Command::Close { answer } => drop(answer),
+        }
+    }
+
+    pub(super) fn remark(&mut self, remark: Remark) {
+        match remark {
+            Remark::Claim(claim) => self.settle(claim, Settle::Release, None),
+            Remark::Subscription(key) => self.unsubscribe(key, None),
+            Remark::Consumer(key) => self.stop(key, None),
+            Remark::Drained(key) => {
+                if self.subscriptions.drained(key) {
+                    self.subscribe(key);
+                }
+            }
+        }
+    }
+
+    pub(super) fn reply(&mut self, reply: Reply, now: Instant) -> Heard {
+        match reply {
+            Reply::Event { subs, seq, event } => {
+                for key in self.subscriptions.deliver(&subs, seq, &event) {
+                    tracing::warn!(event.id = %event.id, "a subscription lags: its reader is too slow");
+                    self.take_off(key);
+                }
+            }
+            Reply::Claim { sub, token, attempt, seq, event } => {
+                let id = ClaimId { link: self.link, token };
+                if !self.consumers.claimed(sub, id, attempt, seq, event) {
+                    self.settle(id, Settle::Release, None);
+                }
+            }
+            Reply::Ok { req, answer } => self.answered(req, answer),
+            Reply::Err { req, fault } => self.refused(req, fault, now),
+            Reply::Item { req, event } => self.queries.item(req, event),
+            Reply::Ping(n) => self.pong = Some(n),
+            Reply::Pong(_) | Reply::Welcome(_) => {}
+            Reply::Online(hub) => return Heard::Hub(hub),
+            Reply::Bye(fault) => return Heard::Bye(fault),
+        }
+        Heard::Taken
+    }
+
+    pub(super) fn ping(&mut self) {
+        self.control.push_front(Request::Ping(self.req));
+    }
+
+    /// Writes what may be sent now, until `out` holds about `most` bytes. Says whether anything was written.
+    pub(super) fn fill(&mut self, out: &mut BytesMut, most: usize, now: Instant) -> bool {
+        let before = out.len();
+        if self.limits.is_none() {
+            return false;
+        }
+        if let Some(n) = self.pong.take() {
+            self.write(Request::Pong(n), out, now);
+        }
+        while out.len() < most {
+            let Some(request) = self.next_request(now) else { break };
+            self.write(request, out, now);
+        }
+        out.len() > before
+    }
+
+    /// Tells callers whose deadline has passed.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.publishes.expire(now);
+    }
+
+    /// When to look again, if ever.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.publishes.next_due()
+    }
+
+    /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.
+    pub(super) fn begin_close(&mut self) {
+        if !self.closing {
+            self.closing = true;
+            for key in self.consumers.keys() {
+                self.stop(key, None);
+            }
+        }
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_drained(&self) -> bool {
+        self.control.is_empty()
+            && self.asked.is_empty()
+            && self.consumers.held() == 0
+            && self.publishes.is_empty()
+            && self.queries.is_empty()
+    }
+
+    /// The end: everybody who waits is told why.
+    pub(super) fn close(&mut self, fault: &Fault) -> Drained {
+        self.closing = true;
+        self.reason = fault.clone();
+        let open = std::mem::take(&mut self.asked);
+        let requests = self.queries.close(fault) + open.len();
+        for (_, asked) in open {
+            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(Some(answer)) = asked {
+                // A caller that has gone away needs no answer.
+                let _ = answer.send(Err(Failure::Closed(fault.clone())));
+            }
+        }
+        self.control.clear();
+        self.hub = None;
+        self.limits = None;
+        self.subscriptions.close(fault);
+        Drained { publishes: self.publishes.close(fault), claims: self.consumers.close(fault), requests }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        Status {
+            hub: self.hub.clone(),
+            links_lost: self.links_lost,
+            publishes_in_flight: self.publishes.in_flight(),
+            publishes_waiting: self.publishes.waiting(),
+            publishes_retried: self.publishes.retried(),
+            subscriptions: self.subscriptions.len(),
+            lagged: self.subscriptions.lagged(),
+            consumers: self.consumers.len(),
+            claims_held: self.consumers.held(),
+            claims_lost: self.consumers.lost_count(),
+            closed: false,
+        }
+    }
+
+    fn takes_requests(&self) -> bool {
+        !self.closing || self.consumers.held() > 0
+    }
+
+    fn next_request(&mut self, now: Instant) -> Option<Request> {
+        if let Some(request) = self.control.pop_front() {
+            return Some(request);
+        }
+        if let Some(request) = self.queries.next(self.req + 1) {
+            self.req += 1;
+            return Some(request);
+        }
+        let (req, event) = self.publishes.next(now)?;
+        Some(Request::Publish { req, event })
+    }
+
+    fn write(&mut self, request: Request, out: &mut BytesMut, now: Instant) {
+        if let Err(error) = request.encode(out) {
+            // Parsed texts hold no control character; if one slips through, its own caller is told.
+            let fault = Fault::from(error);
+            match request.req() {
+                Some(req) => self.refused(req, fault, now),
+                None => tracing::error!(%fault, "a record can't be written"),
+            }
+        }
+    }
+
+    fn answered(&mut self, req: Req, answer: Answer) {
+        if let Answer::Published(published) = answer {
+            if !self.publishes.answered(req, published) {
+                tracing::debug!(req, "the hub answered a publish that isn't awaited");
+            }
+            return;
+        }
+        let Some(asked) = self.asked.remove(&req) else {
+            if self.queries.answered(req, answer).is_some() {
+                tracing::debug!(req, "the hub answered a request that isn't awaited");
+            }
+            return;
+        };
+        match (asked, answer) {
+            (Asked::Subscribe(key), Answer::Position(position)) => {
+                if self.subscriptions.confirmed(key, position) {
+                    self.take_off(key);
+                }
+            }
+            (Asked::Consume(key), _) => {
+                if self.consumers.confirmed(key) {
+                    self.stop(key, None);
+                }
+            }
+            (Asked::Subscribe(key), _) => {
+                let text =
+                    "the hub confirmed a subscription without its position: update the hub or this client";
+                self.subscriptions.refused(key, Fault::refused(code::INVALID_RECORD, text));
+            }
+            (Asked::Unsubscribe(answer) | Asked::Settle(answer), _) => {
+                // A caller that has gone away needs no answer.
+                let _ = answer.map(|answer| answer.send(Ok(())));
+            }
+            (Asked::Stop(key), _) => self.consumers.stopped(key),
+        }
+    }
+
+    fn refused(&mut self, req: Req, fault: Fault, now: Instant) {
+        let Some(asked) = self.asked.remove(&req) else {
+            let unknown =
+                self.publishes.refused(req, fault, now).or_else(|fault| self.queries.refused(req, fault));
+            if let Err(fault) = unknown {
+                tracing::warn!(req, %fault, "the hub refused a request that isn't awaited");
+            }
+            return;
+        };
+        match asked {
+            Asked::Subscribe(key) => self.subscriptions.refused(key, fault),
+            Asked::Consume(key) => self.consumers.refused(key, fault),
+            Asked::Stop(key) => {
+                // Such a hub doesn't know the consumer: it gets no more claims.
+                tracing::warn!(%fault, "the hub refused to stop a consumer");
+                self.consumers.stopped(key);
+            }
+            Asked::Unsubscribe(answer) => {
+                let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
+            }
+            Asked::Settle(answer) => {
+                if fault.code == code::CLAIM_LOST {
+                    self.consumers.lost();
+                }
+                let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
+            }
+        }
+    }
+
+    fn subscribe(&mut self, key: Key) {
+        if self.limits.is_none() {
+            return;
+        }
+        let (req, sub) = (self.next_req(), self.next_sub());
+        if let Some(request) = self.subscriptions.register(key, req, sub) {
+            self.ask(req, Asked::Subscribe(key), request);
+        }
+    }
+
+    fn consume(&mut self, key: Key) {
+        let (req, sub) = (self.next_req(), self.next_sub());
+        let Some(limits) = &self.limits else { return };
+        if let Some(request) = self.consumers.register(key, req, sub, limits) {
+            self.ask(req, Asked::Consume(key), request);
+        }
+    }
+
+    /// Off the hub, but not forgotten.
+    fn take_off(&mut self, key: Key) {
+        if let Some(sub) = self.subscriptions.unregister(key) {
+            let req = self.next_req();
+            self.ask(req, Asked::Unsubscribe(None), Request::Unsubscribe { req, sub });
+        }
+    }
+
+    fn unsubscribe(&mut self, key: Key, answer: Option<Answering<()>>) {
+        match self.subscriptions.forget(key) {
+            Some(sub) => {
+                let req = self.next_req();
+                self.ask(req, Asked::Unsubscribe(answer), Request::Unsubscribe { req, sub });
+            }
+            // A caller that has gone away needs no answer.
+            None => drop(answer.map(|answer| answer.send(Ok(())))),
+        }
+    }
+
+    fn stop(&mut self, key: Key, answer: Option<Answering<()>>) {
+        if let Some(sub) = self.consumers.stop(key, answer) {
+            let req = self.next_req();
+            self.ask(req, Asked::Stop(key), Request::Stop { req, sub });
+        }
+    }
+
+    fn settle(&mut self, claim: ClaimId, how: Settle, answer: Option<Answering<()>>) {
+        let token = claim.token;
+        if claim.link != self.link || !self.consumers.settle(token) {
+            if how != Settle::Release {
+                self.consumers.lost();
+            }
+            let text = "the link that brought the claim is gone: the hub offers the event again";
+            let fault = Fault::refused(code::LINK_LOST, text);
+            // A caller that has gone away needs no answer.
+            let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault))));
+            return;
+        }
+        let req = self.next_req();
+        let request = match how {
+            Settle::Ack => Request::Ack { req, token },
+            Settle::Nack { reason } => Request::Nack { req, token, options: NackOptions { reason } },
+            Settle::Release => Request::Release { req, token },
+        };
+        self.ask(req, Asked::Settle(answer), request);
+    }
+
+    fn ask(&mut self, req: Req, asked: Asked, request: Request) {
+        self.asked.insert(req, asked);
+        self.control.push_back(request);
+    }
+
+    fn next_req(&mut self) -> Req {
+        self.req += 1;
+        self.req
+    }
+
+    fn next_sub(&mut self) -> Sub {
+        self.sub = self.sub.wrapping_add(1);
+        self.sub
+    }
+
+    fn refuse<T>(&self, answer: Answering<T>) {
+        // A caller that has gone away needs no answer.
+        let _ = answer.send(Err(Failure::Closed(self.reason.clone())));
+    }
+}

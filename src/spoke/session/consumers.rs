@@ -1,0 +1,193 @@
+//! Consumers over all links, and the claims of the present one.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::{
+    event::{Event, Fault},
+    spoke::{
+        Claim,
+        command::{Answering, ClaimId, ConsumeCommand, Failure, Key},
+    },
+    wire::{ConsumeOptions, LinkLimits, Req, Request, Sub, Token},
+};
+
+/// All consumers of a spoke. As with subscriptions, a number is given anew at each registration.
+#[derive(Debug, Default)]
+pub(super) struct Consumers {
+    all: BTreeMap<Key, Entry>,
+    numbers: HashMap<Sub, Key>,
+    /// Claims of this link that are not settled.
+    held: HashSet<Token>,
+    lost: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    consume: ConsumeCommand,
+    /// Its caller, until the hub has confirmed it for the first time.
+    first: Option<Answering<()>>,
+    sub: Option<Sub>,
+    /// What comes for it is handed back.
+    stopping: bool,
+    /// Who waits for its stop.
+    stops: Vec<Answering<()>>,
+}
+
+impl Entry {
+    /// Ends it: its reader and those who wait for its stop are told.
+    fn end(self, fault: Option<&Fault>) {
+        self.consume.lane.close(fault.cloned());
+        self.consume.lane.clear();
+        let failure = || fault.map_or(Ok(()), |fault| Err(Failure::Closed(fault.clone())));
+        for answer in self.stops.into_iter().chain(self.first) {
+            // A caller that has gone away needs no answer.
+            let _ = answer.send(failure());
+        }
+    }
+}
+
+impl Consumers {
+    pub(super) fn add(&mut self, key: Key, consume: ConsumeCommand, first: Answering<()>) {
+        self.all.insert(
+            key,
+            Entry { consume, first: Some(first), sub: None, stopping: false, stops: Vec::new() },
+        );
+    }
+
+    /// All that are to be registered on a new link.
+    pub(super) fn wanted(&self) -> Vec<Key> {
+        self.all
+            .iter()
+            .filter(|(_, entry)| entry.sub.is_none() && !entry.stopping)
+            .map(|(key, _)| *key)
+            .collect()
+    }
+
+    /// Registers one under this number. None if it is gone, or its caller gave up before it began.
+    pub(super) fn register(&mut self, key: Key, req: Req, sub: Sub, limits: &LinkLimits) -> Option<Request> {
+        let entry = self.all.get_mut(&key)?;
+        if entry.first.as_ref().is_some_and(|first| first.is_closed()) {
+            self.all.remove(&key);
+            return None;
+        }
+        entry.sub = Some(sub);
+        self.numbers.insert(sub, key);
+        let ConsumeCommand { group, domain, name, options, .. } = &entry.consume;
+        let credit = options.credit.min(limits.credit.max(1));
+        Some(Request::Consume {
+            req,
+            sub,
+            group: group.clone(),
+            domain: domain.clone(),
+            name: name.clone(),
+            options: ConsumeOptions { credit, concurrency: options.concurrency.min(credit) },
+        })
+    }
+
+    /// The hub has confirmed it. True: its caller has gone, it is to be stopped.
+    pub(super) fn confirmed(&mut self, key: Key) -> bool {
+        let first = self.all.get_mut(&key).and_then(|entry| entry.first.take());
+        first.is_some_and(|first| first.send(Ok(())).is_err())
+    }
+
+    /// The hub refused it: this is its end.
+    pub(super) fn refused(&mut self, key: Key, fault: Fault) {
+        if let Some(entry) = self.remove(key) {
+            entry.consume.lane.close(Some(fault.clone()));
+            if let Some(first) = entry.first {
+                // A caller that has gone away needs no answer.
+                let _ = first.send(Err(Failure::Refused(fault)));
+            }
+        }
+    }
+
+    /// A claim has come. False: nobody takes it, it is to be handed back. A claim that doesn't fit (the hub gave
+    /// more than the credit) hands itself back when it is dropped here.
+    pub(super) fn claimed(&mut self, sub: Sub, id: ClaimId, attempt: u32, seq: u64, event: Event) -> bool {
+        self.held.insert(id.token);
+        let entry = self.numbers.get(&sub).and_then(|key| self.all.get(key)).filter(|entry| !entry.stopping);
+        let Some(ConsumeCommand { lane, port, .. }) = entry.map(|entry| &entry.consume) else { return false };
+        let weight = event.weight();
+        drop(lane.push(Claim::new(event, seq, attempt, id, port.clone()), weight));
+        true
+    }
+
+    /// Whether a claim of this link is held; from here on it isn't.
+    pub(super) fn settle(&mut self, token: Token) -> bool {
+        self.held.remove(&token)
+    }
+
+    /// A claim was settled too late.
+    pub(super) fn lost(&mut self) {
+        self.lost += 1;
+    }
+
+    /// No more claims for it; those that wait are handed back. Gives the number under which the hub is to be asked
+    /// to stop it; what the hub doesn't know has stopped.
+    pub(super) fn stop(&mut self, key: Key, answer: Option<Answering<()>>) -> Option<Sub> {
+        let Some(entry) = self.all.get_mut(&key) else {
+            // A caller that has gone away needs no answer.
+            let _ = answer.map(|answer| answer.send(Ok(())));
+            return None;
+        };
+        entry.stops.extend(answer);
+        if entry.sub.is_none() {
+            self.stopped(key);
+            return None;
+        }
+        entry.consume.lane.clear();
+        if std::mem::replace(&mut entry.stopping, true) { None } else { entry.sub }
+    }
+
+    /// It has stopped.
+    pub(super) fn stopped(&mut self, key: Key) {
+        if let Some(entry) = self.remove(key) {
+            entry.end(None);
+        }
+    }
+
+    pub(super) fn keys(&self) -> Vec<Key> {
+        self.all.keys().copied().collect()
+    }
+
+    /// Claims of a lost link are void. Those that nobody has pulled vanish; consumers that were stopping have
+    /// stopped.
+    pub(super) fn link_down(&mut self) {
+        self.numbers.clear();
+        self.held.clear();
+        let (stopping, going_on): (BTreeMap<_, _>, _) =
+            std::mem::take(&mut self.all).into_iter().partition(|(_, entry)| entry.stopping);
+        self.all = going_on;
+        stopping.into_values().for_each(|entry| entry.end(None));
+        for entry in self.all.values_mut() {
+            entry.sub = None;
+            entry.consume.lane.clear();
+        }
+    }
+
+    pub(super) fn close(&mut self, fault: &Fault) -> usize {
+        self.numbers.clear();
+        std::mem::take(&mut self.all).into_values().for_each(|entry| entry.end(Some(fault)));
+        std::mem::take(&mut self.held).len()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(super) fn lost_count(&self) -> u64 {
+        self.lost
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Entry> {
+        let entry = self.all.remove(&key)?;
+        if let Some(sub) = entry.sub {
+            self.numbers.remove(&sub);
+        }
+        Some(entry)
+    }
+}

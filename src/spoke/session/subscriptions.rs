@@ -1,0 +1,180 @@
+//! Subscriptions over all links: what to restore, and where each one is.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use crate::{
+    event::{Event, Fault, Pattern},
+    spoke::{
+        Delivery,
+        command::{Answering, Failure, Key, SubscribeCommand},
+        lane::Lane,
+    },
+    wire::{Req, Request, Sub},
+};
+
+/// All subscriptions of a spoke. A number ([`Sub`]) is given anew each time one is registered, so that what
+/// still comes for an old one is known as such.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    all: BTreeMap<Key, Entry>,
+    numbers: HashMap<Sub, Key>,
+    lagged: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    domain: Pattern,
+    name: Pattern,
+    lane: Arc<Lane<Delivery>>,
+    /// Its caller, until the hub has confirmed it for the first time.
+    first: Option<Answering<()>>,
+    sub: Option<Sub>,
+    /// Where its reader stands: the last event, or the position at which it began.
+    last: Option<u64>,
+    /// Off the hub until its reader has read what is there.
+    lagging: bool,
+}
+
+impl Subscriptions {
+    pub(super) fn add(&mut self, key: Key, subscribe: SubscribeCommand, first: Answering<()>) {
+        let SubscribeCommand { domain, name, lane } = subscribe;
+        let entry = Entry { domain, name, lane, first: Some(first), sub: None, last: None, lagging: false };
+        self.all.insert(key, entry);
+    }
+
+    /// All that are to be registered on a new link.
+    pub(super) fn wanted(&self) -> Vec<Key> {
+        self.all
+            .iter()
+            .filter(|(_, entry)| entry.sub.is_none() && !entry.lagging)
+            .map(|(key, _)| *key)
+            .collect()
+    }
+
+    /// Registers one under this number. None if it is gone, or its caller gave up before it began.
+    pub(super) fn register(&mut self, key: Key, req: Req, sub: Sub) -> Option<Request> {
+        let entry = self.all.get_mut(&key)?;
+        if entry.first.as_ref().is_some_and(|first| first.is_closed()) {
+            self.all.remove(&key);
+            return None;
+        }
+        entry.sub = Some(sub);
+        self.numbers.insert(sub, key);
+        Some(Request::Subscribe { req, sub, domain: entry.domain.clone(), name: entry.name.clone() })
+    }
+
+    /// The hub has confirmed it, from this position on. True: its caller has gone, it is to be taken off.
+    pub(super) fn confirmed(&mut self, key: Key, position: u64) -> bool {
+        let Some(entry) = self.all.get_mut(&key) else { return false };
+        match (entry.first.take(), entry.last) {
+            (Some(first), _) => {
+                entry.last = Some(position);
+                first.send(Ok(())).is_err()
+            }
+            (None, from) => {
+                let from = from.unwrap_or(position);
+                if entry.lane.push(Delivery::Gap { from, to: position }, 0).is_ok() {
+                    entry.last = Some(position);
+                    return false;
+                }
+                // No room even for the gap: its reader is still where it was.
+                self.lagged += 1;
+                entry.lagging = true;
+                entry.lane.lag();
+                true
+            }
+        }
+    }
+
+    /// The hub refused it: this is its end.
+    pub(super) fn refused(&mut self, key: Key, fault: Fault) {
+        if let Some(entry) = self.remove(key) {
+            entry.lane.close(Some(fault.clone()));
+            if let Some(first) = entry.first {
+                // A caller that has gone away needs no answer.
+                let _ = first.send(Err(Failure::Refused(fault)));
+            }
+        }
+    }
+
+    /// An event for these numbers. Gives those that lag now: they are to be taken off the hub.
+    pub(super) fn deliver(&mut self, subs: &[Sub], seq: u64, event: &Event) -> Vec<Key> {
+        let mut lagging = Vec::new();
+        for sub in subs {
+            let Some(key) = self.numbers.get(sub) else { continue };
+            let Some(entry) = self.all.get_mut(key) else { continue };
+            if entry.lagging {
+                continue;
+            }
+            if entry.lane.push(Delivery::Event { event: event.clone(), seq }, event.weight()).is_ok() {
+                entry.last = Some(seq);
+            } else {
+                self.lagged += 1;
+                entry.lagging = true;
+                entry.lane.lag();
+                lagging.push(*key);
+            }
+        }
+        lagging
+    }
+
+    /// Its number is free: nothing that comes for it is taken any more.
+    pub(super) fn unregister(&mut self, key: Key) -> Option<Sub> {
+        let sub = self.all.get_mut(&key)?.sub.take()?;
+        self.numbers.remove(&sub);
+        Some(sub)
+    }
+
+    /// Its reader has caught up. True: it is to be registered again.
+    pub(super) fn drained(&mut self, key: Key) -> bool {
+        match self.all.get_mut(&key) {
+            Some(entry) if entry.lagging => {
+                entry.lagging = false;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Forgets one; gives the number under which the hub knows it.
+    pub(super) fn forget(&mut self, key: Key) -> Option<Sub> {
+        self.remove(key).and_then(|entry| entry.sub)
+    }
+
+    pub(super) fn link_down(&mut self) {
+        self.numbers.clear();
+        for entry in self.all.values_mut() {
+            entry.sub = None;
+        }
+    }
+
+    pub(super) fn close(&mut self, fault: &Fault) {
+        self.numbers.clear();
+        for entry in std::mem::take(&mut self.all).into_values() {
+            entry.lane.close(Some(fault.clone()));
+            if let Some(first) = entry.first {
+                // A caller that has gone away needs no answer.
+                let _ = first.send(Err(Failure::Closed(fault.clone())));
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn lagged(&self) -> u64 {
+        self.lagged
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Entry> {
+        let entry = self.all.remove(&key)?;
+        if let Some(sub) = entry.sub {
+            self.numbers.remove(&sub);
+        }
+        Some(entry)
+    }
+}

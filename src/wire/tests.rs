@@ -1,0 +1,361 @@
+//! What `encode` wrote, `parse` reads as the same value; no bytes make `parse` panic.
+
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use proptest::{collection::vec, option, prelude::*};
+
+use super::*;
+use crate::event::{Data, Domain, Event, EventId, Fault, Group, Name, NewEvent, Pattern, Pid, Retry, Uid};
+
+fn records(bytes: &[u8]) -> Vec<Record> {
+    let mut reader = Reader::new(Limits::default());
+    let mut records = Vec::new();
+    for piece in bytes.chunks(16 * 1024) {
+        reader.spare().put_slice(piece);
+        while let Some(record) = reader.next().unwrap() {
+            records.push(record);
+        }
+    }
+    records
+}
+
+fn record_of(text: &str) -> Record {
+    records(format!("{}\u{1E}", text.replace(',', "\u{1F}")).as_bytes()).remove(0)
+}
+
+/// Texts that `T` takes: printable, no space at an end, no segment that is a wildcard.
+fn text<T: std::str::FromStr + std::fmt::Debug>() -> impl Strategy<Value = T>
+where
+    T::Err: std::fmt::Debug,
+{
+    "[!-)+-=?-~]([ -)+-=?-~]{0,62}[!-)+-=?-~])?".prop_map(|text: String| text.parse().unwrap())
+}
+
+fn pattern() -> impl Strategy<Value = Pattern> {
+    prop_oneof![
+        Just("*".to_owned()),
+        Just(">".to_owned()),
+        "(([a-z]{1,5}|\\*)\\.){0,4}([a-z]{1,5}|\\*|>)",
+        "[!-=?-~]{1,64}",
+    ]
+    .prop_map(|text| Pattern::parse(text).unwrap())
+}
+
+fn data() -> impl Strategy<Value = Data> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<String>().prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 20, 5, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..5).prop_map(Into::into),
+            vec((any::<String>(), inner), 0..5).prop_map(|members| members.into_iter().collect()),
+        ]
+    })
+    .prop_map(|value: serde_json::Value| Data::from_value(&value).unwrap())
+}
+
+fn new_event() -> impl Strategy<Value = NewEvent> {
+    (text(), text(), text(), text(), option::of(text()), data())
+        .prop_map(|(id, domain, name, pid, rid, data)| NewEvent { id, domain, name, pid, rid, data })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    (new_event(), any::<i64>()).prop_map(|(event, timestamp)| {
+        let NewEvent { id, domain, name, pid, rid, data } = event;
+        Event { id, timestamp, domain, name, pid, rid, data }
+    })
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let retry =
+        prop_oneof![Just(Retry::Never), any::<u64>().prop_map(|ms| Retry::After(Duration::from_millis(ms))),];
+    ("E_[A-Z_]{1,40}", "[^\u{0}-\u{1F}]{0,200}", retry).prop_map(|(code, message, retry)| Fault {
+        code,
+        message,
+        retry,
+    })
+}
+
+fn address() -> impl Strategy<Value = HubAddress> {
+    (option::of("[A-Z.-]{1,64}"), "[a-z0-9.:]{1,40}", any::<u16>()).prop_map(|(id, host, port)| HubAddress {
+        id,
+        host,
+        port,
+    })
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let req = || 1..=u64::MAX;
+    let sub = any::<u32>;
+    let token = any::<u64>;
+    let short = || "\\PC{0,40}|[\u{0}-\u{20}]{0,9}";
+    prop_oneof![
+        short().prop_map(|client| Request::Hello(Hello { client })),
+        any::<u64>().prop_map(Request::Ping),
+        any::<u64>().prop_map(Request::Pong),
+        (req(), new_event()).prop_map(|(req, event)| Request::Publish { req, event }),
+        (req(), sub(), pattern(), pattern()).prop_map(|(req, sub, domain, name)| Request::Subscribe {
+            req,
+            sub,
+            domain,
+            name
+        }),
+        (req(), sub()).prop_map(|(req, sub)| Request::Unsubscribe { req, sub }),
+        (req(), sub(), option::of(text::<Group>()), pattern(), pattern(), any::<(u32, u32)>()).prop_map(
+            |(req, sub, group, domain, name, (credit, concurrency))| {
+                let options = ConsumeOptions { credit, concurrency };
+                Request::Consume { req, sub, group, domain, name, options }
+            }
+        ),
+        (req(), sub()).prop_map(|(req, sub)| Request::Stop { req, sub }),
+        (req(), token()).prop_map(|(req, token)| Request::Ack { req, token }),
+        (req(), token(), short()).prop_map(|(req, token, reason)| {
+            Request::Nack { req, token, options: NackOptions { reason } }
+        }),
+        (req(), token()).prop_map(|(req, token)| Request::Release { req, token }),
+        (req(), text()).prop_map(|(req, id)| Request::Read { req, id }),
+        (req(), text(), text(), "[ -~]{0,80}", 1..=u32::MAX)
+            .prop_map(|(req, domain, pid, page, limit)| Request::Log { req, domain, pid, page, limit }),
+        (req(), text()).prop_map(|(req, id)| Request::Show { req, id }),
+    ]
+}
+
+fn trace() -> impl Strategy<Value = Trace> {
+    let attempt = (any::<(u32, i64, i64)>(), option::of(text()), text(), any::<(String, String)>()).prop_map(
+        |((number, started, ended), group, consumer, (reason, error))| Attempt {
+            number,
+            group,
+            consumer,
+            started,
+            ended,
+            reason,
+            error,
+        },
+    );
+    let who = || option::of(text::<Uid>());
+    (who(), who(), who(), any::<(Option<i64>, Option<u64>, Option<i64>)>(), "[a-z]{1,9}", vec(attempt, 0..4))
+        .prop_map(|(publisher, hub, consumer, (published, seq, ended), state, attempts)| Trace {
+            publisher,
+            published,
+            hub,
+            seq,
+            state,
+            consumer,
+            ended,
+            attempts,
+        })
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        Just(Answer::Done),
+        any::<(bool, i64, u64)>().prop_map(|(fresh, timestamp, seq)| Answer::Published(Published {
+            fresh,
+            timestamp,
+            seq
+        })),
+        any::<u64>().prop_map(Answer::Position),
+        "[ -~]{0,80}".prop_map(Answer::Page),
+        trace().prop_map(|trace| Answer::Trace(Box::new(trace))),
+    ]
+}
+
+fn welcome() -> impl Strategy<Value = Welcome> {
+    ("[A-Z.-]{1,64}", any::<[u64; 6]>(), any::<[u32; 4]>(), vec(address(), 0..4), vec("[a-z]{1,9}", 0..3))
+        .prop_map(|(hub, [epoch, a, b, c, d, e], [f, g, h, i], hubs, features)| Welcome {
+            hub,
+            epoch,
+            limits: LinkLimits {
+                window_requests: f,
+                window_bytes: a,
+                data_bytes: b,
+                record_bytes: c,
+                units: g,
+                credit: h,
+                credit_bytes: d,
+                subscriptions: i,
+                ping_ms: e,
+                silence_ms: e,
+            },
+            hubs,
+            features,
+        })
+}
+
+fn reply() -> impl Strategy<Value = Reply> {
+    prop_oneof![
+        welcome().prop_map(Reply::Welcome),
+        any::<u64>().prop_map(Reply::Ping),
+        any::<u64>().prop_map(Reply::Pong),
+        (1..=u64::MAX, answer()).prop_map(|(req, answer)| Reply::Ok { req, answer }),
+        (1..=u64::MAX, event()).prop_map(|(req, event)| Reply::Item { req, event }),
+        (any::<u64>(), fault()).prop_map(|(req, fault)| Reply::Err { req, fault }),
+        (vec(any::<u32>(), 1..5), any::<u64>(), event()).prop_map(|(subs, seq, event)| Reply::Event {
+            subs,
+            seq,
+            event
+        }),
+        (any::<(u32, u64, u32, u64)>(), event()).prop_map(|((sub, token, attempt, seq), event)| {
+            Reply::Claim { sub, token, attempt, seq, event }
+        }),
+        address().prop_map(Reply::Online),
+        fault().prop_map(Reply::Bye),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_request_round_trips(requests in vec(request(), 1..5)) {
+        let mut out = BytesMut::new();
+        for request in &requests {
+            request.encode(&mut out).unwrap();
+        }
+        let limits = ParseLimits::default();
+        let found: Vec<_> =
+            records(&out).iter().map(|record| Request::parse(record, &limits).unwrap()).collect();
+        prop_assert_eq!(found, requests);
+    }
+
+    #[test]
+    fn any_reply_round_trips(replies in vec(reply(), 1..5)) {
+        let mut out = BytesMut::new();
+        for reply in &replies {
+            reply.encode(&mut out).unwrap();
+        }
+        let found: Vec<_> = records(&out).iter().map(|record| Reply::parse(record).unwrap()).collect();
+        prop_assert_eq!(found, replies);
+    }
+
+    #[test]
+    fn an_event_is_the_same_bytes_for_each_receiver(
+        event in event(), subs in vec(any::<u32>(), 1..5), (sub, token, attempt, seq) in any::<(u32, u64, u32, u64)>()
+    ) {
+        let tail = event_tail(&event);
+        let (mut head, mut whole) = (BytesMut::new(), BytesMut::new());
+        event_head(&mut head, &subs, seq);
+        claim_head(&mut head, sub, token, attempt, seq);
+        Reply::Event { subs, seq, event: event.clone() }.encode(&mut whole).unwrap();
+        prop_assert!(whole.ends_with(&tail));
+        let length = whole.len() - tail.len();
+        prop_assert_eq!(&whole[..length], &head[..length]);
+        whole.clear();
+        Reply::Claim { sub, token, attempt, seq, event }.encode(&mut whole).unwrap();
+        prop_assert_eq!(&whole[..], [&head[length..], &tail[..]].concat());
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(units in vec("\\PC{0,20}|[0-9]{1,4}|[a-z]{2,9}", 0..14)) {
+        let verbs = ["hello", "publish", "consume", "log", "nack", "event", "claim", "ok", "item", "err", "online"];
+        for verb in verbs {
+            let text = format!("{verb},{}", units.join(","));
+            let record = record_of(&text);
+            let _ = (Request::parse(&record, &ParseLimits::default()), Reply::parse(&record), npm::parse(&record));
+        }
+    }
+
+    #[test]
+    fn what_an_event_holds_never_breaks_its_record(held in "[\u{0}-\u{40}]{0,30}", data in "[\u{0}-\u{40}]{0,30}") {
+        let event = Event {
+            id: EventId::from_stored("id"),
+            timestamp: i64::MIN,
+            domain: Domain::from_stored(held.clone()),
+            name: Name::from_stored("n"),
+            pid: Pid::from_stored("p"),
+            rid: None,
+            data: Data::from_stored(data.clone()),
+        };
+        let found = records(&event_tail(&event));
+        prop_assert_eq!(found.len(), 1);
+        let units: Vec<_> = found[0].units().collect();
+        prop_assert_eq!(units.len(), 7);
+        let spaced = |text: &str| text.replace(|c| c < ' ', " ");
+        prop_assert_eq!(units[1], i64::MIN.to_string());
+        prop_assert_eq!((units[2], units[6]), (&*spaced(&held), &*spaced(&data)));
+        prop_assert_eq!(npm::publish(&event).iter().filter(|byte| **byte < 0x20).count(), 5);
+    }
+}
+
+#[test]
+fn free_text_of_a_fault_is_cut_and_has_no_control_characters() {
+    let fault = Fault::refused("E_X", format!("a\nb\u{1E}{}", "é".repeat(8000)));
+    let mut out = BytesMut::new();
+    Reply::Err { req: 0, fault }.encode(&mut out).unwrap();
+    let Reply::Err { req: 0, fault } = Reply::parse(&records(&out)[0]).unwrap() else { panic!("an err") };
+    assert!(fault.message.starts_with("a b é") && fault.message.len() <= MAX_FREE_TEXT);
+}
+
+#[test]
+fn replies_that_are_none_are_faults() {
+    let cases = [
+        ("", "E_EVENTFLOW_INVALID_RECORD"),
+        ("dance,1", "E_EVENTFLOW_UNKNOWN_VERB"),
+        ("publish,1", "E_EVENTFLOW_UNKNOWN_VERB"),
+        ("welcome,2,{}", "E_EVENTFLOW_UNKNOWN_VERSION"),
+        ("welcome,1,{}", "E_EVENTFLOW_INVALID_RECORD"),
+        ("ok,0", "E_EVENTFLOW_INVALID_RECORD"),
+        ("ok,1,committed,x,1", "E_EVENTFLOW_INVALID_RECORD"),
+        ("ok,1,committed,1", "E_EVENTFLOW_INVALID_RECORD"),
+        ("ok,1,later", "E_EVENTFLOW_INVALID_RECORD"),
+        ("err,1,E_X,text", "E_EVENTFLOW_INVALID_RECORD"),
+        ("err,1,E_X,text,soon", "E_EVENTFLOW_INVALID_RECORD"),
+        ("event,1;2,1,i,0,d,n,p,,1", "E_EVENTFLOW_INVALID_RECORD"),
+        ("event,,1,i,0,d,n,p,,1", "E_EVENTFLOW_INVALID_RECORD"),
+        ("event,1,1,i,-0,d,n,p,,1", "E_EVENTFLOW_INVALID_RECORD"),
+        ("event,1,1,i,0,d,n,p,1", "E_EVENTFLOW_INVALID_RECORD"),
+        ("claim,1,1,1,1,i,0,d,n,p,,1,x", "E_EVENTFLOW_INVALID_RECORD"),
+        ("online,h,127.0.0.1,65536", "E_EVENTFLOW_INVALID_RECORD"),
+        ("bye,E_X,a\u{7}b,", "E_EVENTFLOW_CONTROL_CHARACTER"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(Reply::parse(&record_of(text)).unwrap_err().code(), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn the_first_record_decides_the_dialect() {
+    for (text, expected) in [
+        ("hello,1,{}", true),
+        ("hello", true),
+        ("hello2,1", false),
+        ("subscribe,hello,*", false),
+        ("", false),
+    ] {
+        assert_eq!(is_hello(&record_of(text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn npm_records_are_read_as_npm_means_them() {
+    use npm::FromNpm;
+    let exact = |text: &str| Pattern::exact(text.to_owned());
+    let parse = |text: &str| npm::parse(&record_of(text));
+    assert_eq!(
+        parse("subscribe,*,*"),
+        FromNpm::Subscribe { domain: exact("*"), name: Pattern::any() },
+        "a lone `*` is a wildcard as name only"
+    );
+    assert_eq!(
+        parse("unsubscribe,a.*,b.>"),
+        FromNpm::Unsubscribe { domain: exact("a.*"), name: exact("b.>") }
+    );
+    assert!(matches!(parse("publish,d,i,n,"), FromNpm::Publish { pid, .. } if pid.as_str().is_empty()));
+    assert!(matches!(parse("online,H,127.0.0.1,50001"), FromNpm::Online { port: 50001, .. }));
+    assert_eq!(parse("dance,1"), FromNpm::Unknown { verb: "dance".to_owned() });
+    let long = format!("subscribe,{},*", "x".repeat(65));
+    for text in [
+        "",
+        "subscribe",
+        "subscribe,a",
+        "subscribe,,b",
+        "publish,d,i,n",
+        "online,H,1,x",
+        "subscribe,a,\n",
+        &long,
+    ] {
+        assert!(matches!(parse(text), FromNpm::Malformed(_)), "{text:?}");
+    }
+}

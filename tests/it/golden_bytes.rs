@@ -1,0 +1,270 @@
+//! The bytes of each verb, in both dialects and directions. They also stand in docs/protocol.md, so the page
+//! and the program can't drift apart. `␟` is 0x1F, `␞` is 0x1E.
+
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use eventflow::{
+    event::{Data, Domain, Event, EventId, Fault, NewEvent, Pattern, Pid, Uid, code},
+    wire::{
+        Answer, Attempt, ConsumeOptions, Hello, HubAddress, Limits, LinkLimits, NackOptions, ParseLimits,
+        Published, READY, Reader, Record, Reply, Request, Trace, Welcome,
+        npm::{self, FromNpm},
+    },
+};
+
+const PROTOCOL: &str = include_str!("../../docs/protocol.md");
+
+fn wire(golden: &str) -> Vec<u8> {
+    golden.replace('␟', "\u{1F}").replace('␞', "\u{1E}").into_bytes()
+}
+
+fn record(golden: &str) -> Record {
+    let mut reader = Reader::new(Limits::default());
+    reader.spare().put_slice(&wire(golden));
+    let record = reader.next().unwrap().unwrap();
+    assert_eq!(reader.next(), Ok(None), "{golden} is one record");
+    record
+}
+
+#[track_caller]
+fn documented(golden: &str) {
+    assert!(PROTOCOL.contains(golden), "docs/protocol.md lacks {golden}");
+}
+
+#[track_caller]
+fn request(golden: &str, request: &Request) {
+    let mut out = BytesMut::new();
+    request.encode(&mut out).unwrap();
+    assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&wire(golden)));
+    assert_eq!(&Request::parse(&record(golden), &ParseLimits::default()).unwrap(), request);
+    documented(golden);
+}
+
+#[track_caller]
+fn reply(golden: &str, reply: &Reply) {
+    let mut out = BytesMut::new();
+    reply.encode(&mut out).unwrap();
+    assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&wire(golden)));
+    assert_eq!(&Reply::parse(&record(golden)).unwrap(), reply);
+    documented(golden);
+}
+
+fn new_event() -> NewEvent {
+    NewEvent {
+        id: EventId::parse("01K0EXAMPLE").unwrap(),
+        domain: Domain::parse("orders").unwrap(),
+        name: "created".parse().unwrap(),
+        pid: Pid::parse("order-1").unwrap(),
+        rid: None,
+        data: Data::parse(r#"{"total":12}"#).unwrap(),
+    }
+}
+
+fn event() -> Event {
+    let NewEvent { id, domain, name, pid, data, .. } = new_event();
+    let rid = Some(EventId::parse("01K0BEFORE").unwrap());
+    Event { id, timestamp: 1_750_000_000_000, domain, name, pid, rid, data }
+}
+
+fn pattern(text: &str) -> Pattern {
+    Pattern::parse(text.to_owned()).unwrap()
+}
+
+fn uid(text: &str) -> Uid {
+    Uid::parse(text.to_owned()).unwrap()
+}
+
+#[test]
+fn the_ready_byte() {
+    assert_eq!(READY, 0x02);
+    documented("`0x02`");
+}
+
+#[test]
+fn every_error_code_is_documented() {
+    let source = include_str!("../../src/event/fault.rs");
+    let codes: Vec<_> = source.split('"').filter(|text| text.starts_with("E_EVENTFLOW_")).collect();
+    assert!(codes.len() > 40);
+    for code in codes {
+        documented(&format!("`{code}`"));
+    }
+}
+
+#[test]
+fn requests() {
+    request(
+        r#"hello␟1␟{"client":"my-worker 1.0"}␞"#,
+        &Request::Hello(Hello { client: "my-worker 1.0".into() }),
+    );
+    request("ping␟5␞", &Request::Ping(5));
+    request("pong␟9␞", &Request::Pong(9));
+    request(
+        r#"publish␟1␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
+        &Request::Publish { req: 1, event: new_event() },
+    );
+    request(
+        r#"publish␟2␟01K0EXAMPLE␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
+        &Request::Publish { req: 2, event: NewEvent { rid: event().rid, ..new_event() } },
+    );
+    request(
+        "subscribe␟3␟1␟orders␟*␞",
+        &Request::Subscribe { req: 3, sub: 1, domain: pattern("orders"), name: pattern("*") },
+    );
+    request("unsubscribe␟4␟1␞", &Request::Unsubscribe { req: 4, sub: 1 });
+    request(
+        r#"consume␟5␟2␟␟orders␟created␟{"credit":64,"concurrency":4}␞"#,
+        &Request::Consume {
+            req: 5,
+            sub: 2,
+            group: None,
+            domain: pattern("orders"),
+            name: pattern("created"),
+            options: ConsumeOptions { credit: 64, concurrency: 4 },
+        },
+    );
+    request("stop␟6␟2␞", &Request::Stop { req: 6, sub: 2 });
+    request("ack␟7␟81␞", &Request::Ack { req: 7, token: 81 });
+    request(
+        r#"nack␟8␟82␟{"reason":"no such customer"}␞"#,
+        &Request::Nack { req: 8, token: 82, options: NackOptions { reason: "no such customer".into() } },
+    );
+    request("release␟9␟83␞", &Request::Release { req: 9, token: 83 });
+    request("read␟10␟01K0EXAMPLE␞", &Request::Read { req: 10, id: new_event().id });
+    let log = |page: &str| Request::Log {
+        req: 11,
+        domain: new_event().domain,
+        pid: new_event().pid,
+        page: page.to_owned(),
+        limit: 100,
+    };
+    request("log␟11␟orders␟order-1␟␟100␞", &log(""));
+    request("log␟11␟orders␟order-1␟p1x␟100␞", &log("p1x"));
+    request("show␟12␟01K0EXAMPLE␞", &Request::Show { req: 12, id: new_event().id });
+}
+
+#[test]
+fn replies() {
+    reply(
+        r#"welcome␟1␟{"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","epoch":3,"limits":{"window_requests":256,"window_bytes":4194304,"data_bytes":1048576,"record_bytes":1114112,"units":64,"credit":64,"credit_bytes":4194304,"subscriptions":1000,"ping_ms":30000,"silence_ms":60000},"hubs":[{"id":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","host":"127.0.0.1","port":50001}],"features":[]}␞"#,
+        &Reply::Welcome(Welcome {
+            hub: "VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB".into(),
+            epoch: 3,
+            limits: LinkLimits {
+                window_requests: 256,
+                window_bytes: 4_194_304,
+                data_bytes: 1_048_576,
+                record_bytes: 1_114_112,
+                units: 64,
+                credit: 64,
+                credit_bytes: 4_194_304,
+                subscriptions: 1000,
+                ping_ms: 30_000,
+                silence_ms: 60_000,
+            },
+            hubs: vec![address()],
+            features: vec![],
+        }),
+    );
+    reply("ping␟9␞", &Reply::Ping(9));
+    reply("pong␟5␞", &Reply::Pong(5));
+    let ok = |req, answer| Reply::Ok { req, answer };
+    let published = |fresh| Published { fresh, timestamp: 1_750_000_000_000, seq: 1_750_000_000_000_123 };
+    reply("ok␟1␟committed␟1750000000000␟1750000000000123␞", &ok(1, Answer::Published(published(true))));
+    reply("ok␟1␟duplicate␟1750000000000␟1750000000000123␞", &ok(1, Answer::Published(published(false))));
+    reply("ok␟3␟position␟1750000000000120␞", &ok(3, Answer::Position(1_750_000_000_000_120)));
+    reply("ok␟4␞", &ok(4, Answer::Done));
+    reply("ok␟11␟page␟p1x␞", &ok(11, Answer::Page("p1x".into())));
+    reply("ok␟11␟page␟␞", &ok(11, Answer::Page(String::new())));
+    reply(
+        r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}]}␞"#,
+        &ok(12, Answer::Trace(Box::new(trace()))),
+    );
+    reply(
+        r#"item␟10␟01K0EXAMPLE␟1750000000000␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
+        &Reply::Item { req: 10, event: event() },
+    );
+    reply(
+        r#"err␟2␟E_EVENTFLOW_RID_NOT_FOUND␟no event has the id "01K0BEFORE"␟␞"#,
+        &Reply::Err {
+            req: 2,
+            fault: Fault::refused(code::RID_NOT_FOUND, r#"no event has the id "01K0BEFORE""#),
+        },
+    );
+    reply(
+        "err␟1␟E_EVENTFLOW_DB_FULL␟the disk is full␟1000␞",
+        &Reply::Err {
+            req: 1,
+            fault: Fault::retryable(code::DB_FULL, "the disk is full", Duration::from_secs(1)),
+        },
+    );
+    reply(
+        r#"event␟1,4␟1750000000000123␟01K0EXAMPLE␟1750000000000␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
+        &Reply::Event { subs: vec![1, 4], seq: 1_750_000_000_000_123, event: event() },
+    );
+    reply(
+        r#"claim␟2␟81␟1␟1750000000000123␟01K0EXAMPLE␟1750000000000␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
+        &Reply::Claim { sub: 2, token: 81, attempt: 1, seq: 1_750_000_000_000_123, event: event() },
+    );
+    reply("online␟VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB␟127.0.0.1␟50001␞", &Reply::Online(address()));
+    reply(
+        "bye␟E_EVENTFLOW_HUB_DRAINING␟the hub is stopping␟1000␞",
+        &Reply::Bye(Fault::retryable(code::HUB_DRAINING, "the hub is stopping", Duration::from_secs(1))),
+    );
+}
+
+fn address() -> HubAddress {
+    HubAddress {
+        id: Some("VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB".into()),
+        host: "127.0.0.1".into(),
+        port: 50001,
+    }
+}
+
+fn trace() -> Trace {
+    let consumer = uid("WORK-1.EVENTFLOW-SPOKE");
+    Trace {
+        publisher: Some(uid("SHOP-1.EVENTFLOW-SPOKE")),
+        published: Some(1_750_000_000_000),
+        hub: Some(uid("VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB")),
+        seq: Some(1_750_000_000_000_123),
+        state: "dead".into(),
+        consumer: Some(consumer.clone()),
+        ended: Some(1_750_000_000_900),
+        attempts: vec![Attempt {
+            number: 1,
+            group: None,
+            consumer,
+            started: 1_750_000_000_100,
+            ended: 1_750_000_000_900,
+            reason: "nack".into(),
+            error: "no such customer".into(),
+        }],
+    }
+}
+
+#[test]
+fn npm_dialect() {
+    let from_npm = |golden: &str, message: FromNpm| {
+        assert_eq!(npm::parse(&record(golden)), message);
+        documented(golden);
+    };
+    let exact = |text: &str| Pattern::exact(text.to_owned());
+    from_npm("subscribe␟orders␟*␞", FromNpm::Subscribe { domain: exact("orders"), name: Pattern::any() });
+    from_npm(
+        "unsubscribe␟orders␟created␞",
+        FromNpm::Unsubscribe { domain: exact("orders"), name: exact("created") },
+    );
+    let Event { id, domain, name, pid, .. } = event();
+    from_npm("publish␟orders␟01K0EXAMPLE␟created␟order-1␞", FromNpm::Publish { domain, id, name, pid });
+    let hub = uid("VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB");
+    from_npm(
+        "online␟VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB␟127.0.0.1␟50001␞",
+        FromNpm::Online { hub: hub.clone(), ip: "127.0.0.1".into(), port: 50001 },
+    );
+    assert_eq!(npm::publish(&event()), wire("publish␟orders␟01K0EXAMPLE␟created␟order-1␞"));
+    assert_eq!(
+        npm::online(&hub, "127.0.0.1", 50001),
+        wire("online␟VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB␟127.0.0.1␟50001␞")
+    );
+}

@@ -58,15 +58,29 @@ const RELATIONS: &[Relation] = &[
     },
 ];
 
-/// Pairs of which the first ends with the second, its issuer, if that is shorter.
-const ISSUERS: &[(&str, &str, fn(&HubConfig) -> bool)] = &[
-    ("certificates.intermediate", "certificates.root", |c| c.certificates.intermediate > c.certificates.root),
-    ("certificates.hub_leaf", "certificates.intermediate", |c| {
-        c.certificates.hub_leaf > c.certificates.intermediate
-    }),
-    ("certificates.spoke_leaf", "certificates.intermediate", |c| {
-        c.certificates.spoke_leaf > c.certificates.intermediate
-    }),
+/// A certificate ends with its issuer, if that is shorter.
+struct Issued {
+    subject: &'static str,
+    issuer: &'static str,
+    longer: fn(&HubConfig) -> bool,
+}
+
+const ISSUED: &[Issued] = &[
+    Issued {
+        subject: "certificates.intermediate",
+        issuer: "certificates.root",
+        longer: |config| config.certificates.intermediate > config.certificates.root,
+    },
+    Issued {
+        subject: "certificates.hub_leaf",
+        issuer: "certificates.intermediate",
+        longer: |config| config.certificates.hub_leaf > config.certificates.intermediate,
+    },
+    Issued {
+        subject: "certificates.spoke_leaf",
+        issuer: "certificates.intermediate",
+        longer: |config| config.certificates.spoke_leaf > config.certificates.intermediate,
+    },
 ];
 
 /// Checks the relations between settings that could be read.
@@ -87,7 +101,7 @@ pub(super) fn relations(
             problems.push(Problem::new(format!("{}: {}", told.join(", "), relation.sentence)));
         }
     }
-    for (subject, issuer, longer) in ISSUERS {
+    for Issued { subject, issuer, longer } in ISSUED {
         if longer(config) && origins.contains_key(subject) {
             let sentence = "no certificate outlives its issuer: it will end with it";
             warnings.push(Warning(format!("{}, {}: {sentence}", told(subject), told(issuer))));

@@ -1,5 +1,8 @@
-//! One binary for all integration tests: a module each.
+//! What no unit test can see: whole parts together, and the shape of the repository itself. One binary, a module
+//! per promise.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
 
 mod golden_bytes;
+mod layering;
+mod package;

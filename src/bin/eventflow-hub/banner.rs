@@ -1,6 +1,6 @@
 //! What the hub says to people on standard output.
 
-use std::{fmt::Write as _, net::SocketAddr, path::Path};
+use std::{ffi::OsStr, fmt::Write as _, net::SocketAddr, path::Path};
 
 use eventflow::config::Loaded;
 
@@ -9,20 +9,23 @@ pub(crate) struct Ready<'a> {
     pub(crate) id: &'a str,
     pub(crate) address: SocketAddr,
     pub(crate) data: &'a Path,
+    /// Then a client finds it by itself, if it is started in the same place.
+    pub(crate) is_default_folder: bool,
     /// SHA-256 of the root certificate, hexadecimal with colons.
     pub(crate) fingerprint: &'a str,
     pub(crate) admin: Option<SocketAddr>,
+    /// What to type for the client program.
+    pub(crate) client: &'a str,
 }
 
 /// The banner: where the hub is, and what to type next.
 pub(crate) fn ready(ready: &Ready<'_>) -> String {
     let data = ready.data.display();
     let admin = ready.admin.map_or_else(|| "off".to_owned(), |address| format!("http://{address}/"));
-    // The client looks in the same place by default.
-    let folder = if ready.data == Path::new("./eventflow-data") {
+    let folder = if ready.is_default_folder {
         String::new()
     } else {
-        format!(" --data {}", quoted(ready.data))
+        format!(" --data-folder {}", quoted(ready.data))
     };
     format!(
         "\
@@ -36,15 +39,36 @@ Eventflow {version} is ready
 
 Next, in two other terminals:
 
-  eventflow subscribe{folder} orders
-  eventflow publish{folder} orders created --pid order-1 --data '{{\"total\":12}}'
+  {client} subscribe{folder} orders
+  {client} publish{folder} orders created --pid order-1 --data '{{\"total\":12}}'
 
 ",
         version = env!("CARGO_PKG_VERSION"),
+        client = ready.client,
         id = ready.id,
         address = ready.address,
         fingerprint = ready.fingerprint,
     )
+}
+
+/// What to type for the client: its name if the shell finds it, else where it stands beside the hub's program, else,
+/// in a source tree where it isn't built yet, what builds and runs it.
+pub(crate) fn client(exe: &Path, here: &Path, path: Option<&OsStr>, exists: fn(&Path) -> bool) -> String {
+    const NAME: &str = "eventflow";
+    let folder = exe.parent().unwrap_or(Path::new(""));
+    let beside = folder.join(NAME);
+    let in_path = path.is_some_and(|path| std::env::split_paths(path).any(|entry| entry == folder));
+    if in_path {
+        NAME.to_owned()
+    } else if exists(&beside) {
+        quoted(beside.strip_prefix(here).unwrap_or(&beside))
+    } else if folder.ends_with("target/release") {
+        format!("cargo run --release --bin {NAME} --")
+    } else if folder.ends_with("target/debug") {
+        format!("cargo run --bin {NAME} --")
+    } else {
+        NAME.to_owned()
+    }
 }
 
 /// The path as a shell reads it.
@@ -78,26 +102,41 @@ mod tests {
         let hub = Ready {
             id: "VIVID-BIRD-1.EVENTFLOW-HUB",
             address: ([127, 0, 0, 1], 50001).into(),
-            data: Path::new("./eventflow-data"),
+            data: Path::new("/home/me/eventflow-data"),
+            is_default_folder: true,
+            client: "eventflow",
             fingerprint: "AB:CD",
             admin: Some(([127, 0, 0, 1], 50080).into()),
         };
         let text = ready(&hub);
         for part in [
             "127.0.0.1:50001",
-            "./eventflow-data",
+            "/home/me/eventflow-data",
             "AB:CD",
             "http://127.0.0.1:50080/",
             "eventflow subscribe orders\n",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        let elsewhere = ready(&Ready { data: Path::new("/var/lib/it's here"), admin: None, ..hub });
+        let data = Path::new("/var/lib/it's here");
+        let elsewhere = ready(&Ready { data, is_default_folder: false, admin: None, ..hub });
         assert!(
-            elsewhere.contains(r"eventflow subscribe --data '/var/lib/it'\''s here' orders"),
+            elsewhere.contains(r"eventflow subscribe --data-folder '/var/lib/it'\''s here' orders"),
             "{elsewhere}"
         );
         assert!(elsewhere.contains("admin        off"), "{elsewhere}");
+    }
+
+    #[test]
+    fn the_client_is_named_as_the_shell_finds_it() {
+        let here = Path::new("/src/eventflow");
+        let built = Path::new("/src/eventflow/target/release/eventflow-hub");
+        let path = Some(OsStr::new("/bin:/usr/local/bin"));
+        assert_eq!(client(Path::new("/usr/local/bin/eventflow-hub"), here, path, |_| true), "eventflow");
+        assert_eq!(client(built, here, path, |_| true), "target/release/eventflow");
+        assert_eq!(client(built, here, path, |_| false), "cargo run --release --bin eventflow --");
+        assert_eq!(client(Path::new("/opt/e/eventflow-hub"), here, path, |_| true), "/opt/e/eventflow");
+        assert_eq!(client(Path::new(""), here, None, |_| false), "eventflow");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod banner;
 mod exit;
 mod logging;
 mod run;
+mod signals;
 
 use std::{io::Write as _, process::ExitCode};
 

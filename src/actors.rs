@@ -1,0 +1,32 @@
+//! The cast. An event goes one way through it, in batches: [`connection`] decodes what one read brought,
+//! [`journal`] commits all that waits in one transaction and answers the publishers, [`registry`] finds the
+//! subscribers, [`deliveries`] chooses consumers, the links' writers send what is queued; acks go back to the
+//! journal. [`listener`] lets links in, [`monitor`] keeps the log table and the gauges.
+//!
+//! Actors know each other only by the handles that the hub gives them. Payload is shared, an event is encoded
+//! once, and every queue has a bound: see the passport at the top of each actor.
+
+pub mod connection;
+pub mod deliveries;
+pub mod dispatched;
+pub mod journal;
+pub mod life;
+pub mod listener;
+pub mod mail;
+pub mod monitor;
+pub mod outlet;
+pub mod registry;
+
+use std::time::Duration;
+
+use crate::event::{Fault, code};
+
+/// The last words when the hub stops.
+#[must_use]
+pub fn draining() -> Fault {
+    Fault::retryable(
+        code::HUB_DRAINING,
+        "the hub is stopping: connect again in a moment, or to another hub",
+        Duration::from_secs(1),
+    )
+}

@@ -1,0 +1,324 @@
+//! One link: the session of a spoke or of an npm peer.
+
+mod message;
+mod npm;
+mod reader;
+mod reads;
+mod session;
+mod v1;
+mod writer;
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, fut::wrap_future};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::OwnedSemaphorePermit,
+    task::JoinHandle,
+};
+
+pub use message::Inbound;
+
+use self::{
+    reads::Read,
+    session::{Session, Speaks},
+    v1::Gathered,
+};
+use super::{
+    deliveries::{self, Deliveries},
+    journal::Journal,
+    listener::{Closed, Listener},
+    mail::{Handle, measured},
+    monitor::{Monitor, Notice},
+    outlet::{Cut, Outflow, Outlet},
+    registry::{self, Registry},
+};
+use crate::{
+    event::{Fault, Uid, code},
+    metrics::{CutReason, Dialect, Label, Meter, Metrics},
+    store::Store,
+    wire::{self, Limits, ParseLimits, Record, Welcome},
+};
+
+/// What every [`Connection`] of a hub start is told.
+#[derive(Debug, Clone)]
+pub struct ConnectionConfig {
+    /// Sent to v1 links.
+    pub welcome: Welcome,
+    /// Sizes of records.
+    pub records: Limits,
+    /// Sizes within them.
+    pub parse: ParseLimits,
+    /// What may wait to be written, in bytes.
+    pub outbound_bytes: usize,
+    /// A v1 link is pinged when nothing was sent for so long.
+    pub ping: Duration,
+    /// A v1 link is cut when nothing was heard for so long; any link, when it takes no bytes for so long.
+    pub silence: Duration,
+}
+
+/// The actors that a connection works with; new ones after a restart of the core.
+#[derive(Debug, Clone)]
+pub struct Core {
+    /// Commits.
+    pub journal: Handle<Journal>,
+    /// Subscriptions.
+    pub registry: Handle<Registry>,
+    /// Claims.
+    pub deliveries: Handle<Deliveries>,
+}
+
+/// How long the other end has to read the last words.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Bounds of the interval at which pings and silence are looked at.
+const TICK_MIN: Duration = Duration::from_millis(20);
+const TICK_MAX: Duration = Duration::from_secs(5);
+
+/// - **Role**: the session of one link: decodes requests, bounds them, hands them to the core; its writer sends
+///   what the core puts into the outlet.
+/// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads.
+/// - **Receives**: [`Inbound`] from its reader, one at a time.
+/// - **Sends**: publishes to the journal, wishes to registry and deliveries, verdicts to deliveries; [`Closed`] to
+///   the listener, [`Notice`]s to the monitor.
+/// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads wait.
+///   Whoever goes beyond a window or a queue is cut; a full core refuses the request.
+/// - **On failure**: never restarted, the socket is the identity: the link ends, its claims are offered again.
+#[derive(Debug)]
+pub struct Connection {
+    meter: Meter,
+    metrics: Metrics,
+    config: ConnectionConfig,
+    uid: Uid,
+    outlet: Outlet,
+    core: Core,
+    store: Store,
+    listener: Handle<Listener>,
+    monitor: Handle<Monitor>,
+    session: Session,
+    reads: VecDeque<Read>,
+    reading_now: bool,
+    heard: Instant,
+    pings: u64,
+    /// The session is over; only last words are under way.
+    gone: bool,
+    dialect: Dialect,
+    /// Reader and writer; they end with the connection.
+    tasks: [JoinHandle<()>; 2],
+    _permit: OwnedSemaphorePermit,
+}
+
+measured!(Connection);
+
+/// What a [`Connection`] needs of its hub.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// The limits.
+    pub config: ConnectionConfig,
+    /// The core.
+    pub core: Core,
+    /// For reads.
+    pub store: Store,
+    /// Hears of the end.
+    pub listener: Handle<Listener>,
+    /// Hears of connects, disconnects and faults.
+    pub monitor: Handle<Monitor>,
+    /// The hub's numbers.
+    pub metrics: Metrics,
+    /// Those of connections.
+    pub meter: Meter,
+}
+
+impl Connection {
+    /// Starts the session of a link whose handshake is done and whose ready byte is sent, on this thread.
+    /// `permit` is given back when the link ends.
+    pub fn spawn<S>(
+        socket: S,
+        uid: Uid,
+        permit: OwnedSemaphorePermit,
+        (outlet, outflow): (Outlet, Outflow),
+        around: Surroundings,
+    ) where
+        S: AsyncRead + AsyncWrite + 'static,
+    {
+        let (read, write) = tokio::io::split(socket);
+        let Surroundings { config, core, store, listener, monitor, metrics, meter } = around;
+        let Outflow { frames, mut cuts } = outflow;
+        let written = writer::run(write, frames, outlet.clone(), metrics.clone(), config.silence);
+        Self::create(|ctx| {
+            ctx.set_mailbox_capacity(1);
+            let handle = Handle::new(ctx.address(), meter.clone());
+            let reading = actix_rt::spawn(reader::run(read, config.records, handle, metrics.clone()));
+            let (done, mut written_all) = tokio::sync::oneshot::channel();
+            let writing = actix_rt::spawn(async move {
+                written.await;
+                // The connection may have ended before its writer.
+                let _ = done.send(());
+            });
+            let end = async move {
+                tokio::select! {
+                    Some(cut) = cuts.recv() => Some(cut),
+                    _ = &mut written_all => None,
+                }
+            };
+            ctx.spawn(wrap_future::<_, Self>(end).map(|cut, connection, ctx| match cut {
+                Some(cut) => connection.cut(&cut, ctx),
+                None => ctx.stop(),
+            }));
+            ctx.run_interval((config.ping / 4).clamp(TICK_MIN, TICK_MAX), Self::tick);
+            Self {
+                session: Session::new(config.welcome.limits.subscriptions as usize),
+                meter,
+                metrics,
+                config,
+                uid,
+                outlet,
+                core,
+                store,
+                listener,
+                monitor,
+                reads: VecDeque::new(),
+                reading_now: false,
+                heard: Instant::now(),
+                pings: 0,
+                gone: false,
+                dialect: Dialect::Npm,
+                tasks: [reading, writing],
+                _permit: permit,
+            }
+        });
+    }
+
+    /// The session is over: nothing more is taken from the link, and what it holds is offered again.
+    fn leave(&mut self) {
+        if !std::mem::replace(&mut self.gone, true) {
+            self.core.registry.signal(registry::LinkGone(self.outlet.id()));
+            self.core.deliveries.signal(deliveries::LinkGone(self.outlet.id()));
+        }
+    }
+
+    /// Closes the link with its last words, and gives the other end a moment to read them.
+    fn cut(&mut self, cut: &Cut, ctx: &mut Context<Self>) {
+        let Cut { reason, fault } = cut;
+        self.metrics.hub().cuts.of(*reason).inc();
+        tracing::info!(conn.id = %self.outlet.id(), spoke.id = %self.uid, reason = reason.as_str(), %fault, "link cut");
+        self.monitor.note(Notice::cut(&self.uid, fault));
+        self.leave();
+        self.outlet.bye((self.dialect == Dialect::V1).then(|| fault.clone()));
+        ctx.run_later(LAST_WORDS, |_, ctx| ctx.stop());
+    }
+
+    fn tick(&mut self, _: &mut Context<Self>) {
+        if !self.gone && self.dialect == Dialect::V1 {
+            self.watch_silence(Instant::now());
+        }
+    }
+
+    /// The first record decides the dialect for good.
+    fn decide(&mut self, first: &Record) {
+        let v1 = wire::is_hello(first);
+        self.session.decide(v1);
+        let links = &self.metrics.hub().links;
+        if v1 {
+            links.of(self.dialect).dec();
+            self.dialect = Dialect::V1;
+            links.of(self.dialect).inc();
+        }
+        self.metrics.hub().links_opened.of(self.dialect).inc();
+    }
+
+    fn records(&mut self, records: &[Record]) {
+        let mut gathered = Gathered::default();
+        for record in records {
+            match self.session.speaks() {
+                Speaks::Unknown => {
+                    self.decide(record);
+                    match self.session.speaks() {
+                        Speaks::V1 => self.hello(record),
+                        _ => self.npm(record),
+                    }
+                }
+                Speaks::Npm => self.npm(record),
+                Speaks::V1 => self.request(record, &mut gathered),
+            }
+            if self.outlet.is_cut() {
+                break;
+            }
+        }
+        // What came before a record that cuts the link is served all the same.
+        self.send_on(gathered);
+    }
+
+    /// Starts the next read, if none is under way.
+    fn next_read(&mut self, ctx: &mut Context<Self>) {
+        if self.reading_now || self.gone {
+            return;
+        }
+        let Some(read) = self.reads.pop_front() else { return };
+        self.reading_now = true;
+        let read = reads::run(read, self.store.clone(), self.core.deliveries.clone(), self.outlet.clone());
+        ctx.spawn(wrap_future::<_, Self>(read).map(|(), connection, ctx| {
+            connection.reading_now = false;
+            connection.next_read(ctx);
+        }));
+    }
+}
+
+impl Actor for Connection {
+    type Context = Context<Self>;
+
+    fn started(&mut self, _: &mut Self::Context) {
+        self.meter.spawned();
+        self.metrics.hub().links.of(self.dialect).inc();
+        self.monitor.note(Notice::connected(&self.uid));
+    }
+
+    fn stopped(&mut self, _: &mut Self::Context) {
+        self.leave();
+        for task in &self.tasks {
+            task.abort();
+        }
+        self.metrics.hub().links.of(self.dialect).dec();
+        self.meter.ended();
+        self.monitor.note(Notice::disconnected(&self.uid));
+        self.listener.signal(Closed(self.outlet.id()));
+    }
+}
+
+impl Handler<Inbound> for Connection {
+    type Result = ();
+
+    fn handle(&mut self, message: Inbound, ctx: &mut Self::Context) {
+        let Inbound { records, broken, ended } = message;
+        self.heard = Instant::now();
+        if !self.gone && !self.outlet.is_cut() {
+            self.records(&records);
+            self.next_read(ctx);
+        }
+        if let Some(error) = broken {
+            let fault = Fault::from(error);
+            self.outlet.cut(CutReason::of(&fault.code), fault);
+        }
+        if let Some(end) = ended {
+            if let Some(error) = end {
+                tracing::debug!(conn.id = %self.outlet.id(), spoke.id = %self.uid, %error, "the link broke");
+            }
+            // What is queued still goes out: the other end may have closed only its own side.
+            self.leave();
+            self.outlet.bye(None);
+            ctx.run_later(LAST_WORDS, |_, ctx| ctx.stop());
+        }
+    }
+}
+
+/// The last words when the core restarts.
+#[must_use]
+pub fn restart() -> Fault {
+    Fault::retryable(
+        code::HUB_RESTART,
+        "the hub restarts its core after an internal fault: nothing that was acknowledged is lost, connect again",
+        Duration::from_millis(200),
+    )
+}

@@ -1,0 +1,115 @@
+//! Reads of one link, one after the other, each waiting until the link has room for its answer.
+
+use std::time::Duration;
+
+use crate::{
+    actors::{
+        deliveries::{Deliveries, Holder},
+        mail::Handle,
+        outlet::{Frame, Outlet},
+    },
+    event::{Domain, EventId, Fault, Pid, code},
+    store::{LogKey, Store, StoreError},
+    wire::{Answer, Req},
+};
+
+/// Reads of one link that may wait.
+pub const MOST_WAITING: usize = 64;
+/// Events of a page, if the client asks for more or says nothing.
+const PAGE_EVENTS: usize = 1_000;
+/// Bytes of a page.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// How long the holder of a claim is asked for.
+const HOLDER_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A read that a link asked for.
+#[derive(Debug)]
+pub struct Read {
+    /// Its request.
+    pub req: Req,
+    /// What to read.
+    pub what: What,
+}
+
+/// What to read.
+#[derive(Debug)]
+pub enum What {
+    /// One event.
+    Event(EventId),
+    /// A page of a log.
+    Log {
+        /// The domain.
+        domain: Domain,
+        /// The process.
+        pid: Pid,
+        /// Where to go on; empty: from the start.
+        page: String,
+        /// At most so many events; 0: as many as a page has.
+        limit: u32,
+    },
+    /// An event and what became of it.
+    Show(EventId),
+}
+
+/// Reads and answers.
+pub async fn run(read: Read, store: Store, deliveries: Handle<Deliveries>, outlet: Outlet) {
+    let Read { req, what } = read;
+    outlet.room().await;
+    let result = match what {
+        What::Event(id) => event(req, id, &store, &outlet).await,
+        What::Log { domain, pid, page, limit } => {
+            log(req, &domain, &pid, &page, limit, &store, &outlet).await
+        }
+        What::Show(id) => show(req, id, &store, &deliveries, &outlet).await,
+    };
+    outlet.answer(req, result);
+}
+
+async fn event(req: Req, id: EventId, store: &Store, outlet: &Outlet) -> Result<Answer, Fault> {
+    let event = store.event(&id).await?.ok_or(StoreError::EventNotFound { id })?;
+    outlet.send(Frame::Item(req, Box::new(event)));
+    Ok(Answer::Done)
+}
+
+async fn log(
+    req: Req,
+    domain: &Domain,
+    pid: &Pid,
+    page: &str,
+    limit: u32,
+    store: &Store,
+    outlet: &Outlet,
+) -> Result<Answer, Fault> {
+    let after = if page.is_empty() { None } else { Some(page.parse::<LogKey>()?) };
+    let limit = match usize::try_from(limit) {
+        Ok(limit @ 1..PAGE_EVENTS) => limit,
+        _ => PAGE_EVENTS,
+    };
+    let (events, next) = store.log_page(domain, pid, after.as_ref(), limit, PAGE_BYTES).await?;
+    for event in events {
+        outlet.room().await;
+        outlet.send(Frame::Item(req, Box::new(event)));
+    }
+    Ok(Answer::Page(next.map(|next| next.to_string()).unwrap_or_default()))
+}
+
+async fn show(
+    req: Req,
+    id: EventId,
+    store: &Store,
+    deliveries: &Handle<Deliveries>,
+    outlet: &Outlet,
+) -> Result<Answer, Fault> {
+    let (event, mut trace) = store.trace(&id).await?.ok_or(StoreError::EventNotFound { id })?;
+    if let Some(seq) = trace.seq.filter(|_| trace.ended.is_none()) {
+        let holder = deliveries.ask(Holder(seq), HOLDER_DEADLINE).await.map_err(|error| {
+            Fault::retryable(code::HUB_BUSY, format!("who holds the event isn't known now: {error}"), HOLDER_DEADLINE)
+        })?;
+        if let Some(holder) = holder {
+            "claimed".clone_into(&mut trace.state);
+            trace.consumer = Some(holder);
+        }
+    }
+    outlet.send(Frame::Item(req, Box::new(event)));
+    Ok(Answer::Trace(Box::new(trace)))
+}

@@ -1,0 +1,238 @@
+//! Our own dialect: requests of a link to messages for the core.
+
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+
+use super::{
+    Connection,
+    reads::{MOST_WAITING, Read, What},
+    session::Wish,
+};
+use crate::{
+    actors::{
+        deliveries::{Consume, Settle, Stop, Verdict},
+        journal::{Publish, Publishing},
+        mail::MailError,
+        outlet::{Answered, Frame},
+        registry::{Subscribe, Unsubscribe, Unwatch, Watch},
+    },
+    event::{Fault, NewEvent, code},
+    metrics::{CutReason, Refusal as Refused},
+    wire::{Hello, Record, Refusal, Reply, Req, Request, Token},
+};
+
+/// How long a client waits after a mailbox was full.
+const FULL_WAIT: Duration = Duration::from_millis(50);
+/// What is kept of the name that a client gives itself, in characters.
+const CLIENT_NAME: usize = 64;
+
+/// What one read brought for the core, gathered so that each actor gets one message.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    publishes: Vec<Publishing>,
+    verdicts: Vec<(Req, Token, Verdict)>,
+}
+
+impl Connection {
+    /// Takes the first record, a `hello`.
+    pub(super) fn hello(&mut self, record: &Record) {
+        match Request::parse(record, &self.config.parse) {
+            Ok(Request::Hello(Hello { client })) => {
+                let client: String = client.chars().take(CLIENT_NAME).collect();
+                tracing::debug!(conn.id = %self.outlet.id(), spoke.id = %self.uid, client, "hello");
+                self.reply(&Reply::Welcome(self.config.welcome.clone()));
+            }
+            Ok(other) => tracing::error!(verb = other.verb(), "a hello was read as something else"),
+            Err(Refusal { fault, .. }) => self.outlet.cut(CutReason::of(&fault.code), fault),
+        }
+    }
+
+    /// Takes a record of a v1 link.
+    pub(super) fn request(&mut self, record: &Record, gathered: &mut Gathered) {
+        match Request::parse(record, &self.config.parse) {
+            Ok(request) => self.serve(request, gathered),
+            Err(Refusal { req, fault }) => {
+                if record.units().next() == Some("publish") {
+                    self.metrics.hub().refused.of(Refused::of(&fault.code)).inc();
+                }
+                self.outlet.answer(req, Err(fault));
+            }
+        }
+    }
+
+    fn serve(&mut self, request: Request, gathered: &mut Gathered) {
+        match request {
+            Request::Publish { req, event } => self.publish(req, event, gathered),
+            Request::Ack { req, token } => gathered.verdicts.push((req, token, Verdict::Ack)),
+            Request::Nack { req, token, options } => {
+                gathered.verdicts.push((req, token, Verdict::Nack(options.reason)));
+            }
+            Request::Release { req, token } => gathered.verdicts.push((req, token, Verdict::Release)),
+            Request::Ping(n) => self.reply(&Reply::Pong(n)),
+            Request::Pong(_) => {}
+            Request::Hello(_) => {
+                let fault = Fault::refused(code::INVALID_RECORD, "hello comes once, as the first record");
+                self.outlet.answer(0, Err(fault));
+            }
+            Request::Read { req, id } => self.read(Read { req, what: What::Event(id) }),
+            Request::Show { req, id } => self.read(Read { req, what: What::Show(id) }),
+            Request::Log { req, domain, pid, page, limit } => {
+                self.read(Read { req, what: What::Log { domain, pid, page, limit } });
+            }
+            wish => {
+                let req = wish.req().unwrap_or_default();
+                if let Err(fault) = self.wish(wish) {
+                    self.outlet.answer(req, Err(fault));
+                }
+            }
+        }
+    }
+
+    /// Subscriptions and consumers.
+    fn wish(&mut self, request: Request) -> Result<(), Fault> {
+        let (outlet, link) = (self.outlet.clone(), self.outlet.id());
+        match request {
+            Request::Subscribe { req, sub, domain, name } => {
+                self.session.add(sub, Wish::Subscription)?;
+                let sent = self.core.registry.offer(Subscribe { outlet, req, sub, domain, name });
+                self.taken(sent).inspect_err(|_| {
+                    // It was added a moment ago.
+                    let _ = self.session.remove(sub, Wish::Subscription);
+                })
+            }
+            Request::Unsubscribe { req, sub } => {
+                self.session.remove(sub, Wish::Subscription)?;
+                self.core.registry.signal(Unsubscribe { outlet, req, sub });
+                Ok(())
+            }
+            Request::Consume { group: Some(group), .. } => Err(Fault::refused(
+                code::UNSUPPORTED,
+                format!("the group {group:?}: this hub has only the default group yet: leave the group empty"),
+            )),
+            Request::Consume { req, sub, group: None, domain, name, options } => {
+                self.session.add(sub, Wish::Consumer)?;
+                let watch = Watch { outlet: outlet.clone(), sub, domain: domain.clone(), name: name.clone() };
+                let uid = self.uid.clone();
+                let consume = Consume { outlet, uid, req, sub, domain, name, options };
+                let sent = self.core.registry.offer(watch).and_then(|()| self.core.deliveries.offer(consume));
+                self.taken(sent).inspect_err(|_| {
+                    self.core.registry.signal(Unwatch { link, sub });
+                    // It was added a moment ago.
+                    let _ = self.session.remove(sub, Wish::Consumer);
+                })
+            }
+            Request::Stop { req, sub } => {
+                self.session.remove(sub, Wish::Consumer)?;
+                self.core.registry.signal(Unwatch { link, sub });
+                self.core.deliveries.signal(Stop { outlet, req, sub });
+                Ok(())
+            }
+            other => Err(Fault::refused(code::UNKNOWN_VERB, format!("{} isn't served here", other.verb()))),
+        }
+    }
+
+    fn publish(&mut self, req: Req, event: NewEvent, gathered: &mut Gathered) {
+        let welcome = &self.config.welcome.limits;
+        let (requests, bytes) = (welcome.window_requests as usize, welcome.window_bytes);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        match self.outlet.window(event.weight(), requests, bytes) {
+            Some(permit) => gathered.publishes.push(Publishing { req, event, permit }),
+            None => self.outlet.cut(
+                CutReason::WindowExceeded,
+                Fault::retryable(
+                    code::WINDOW_EXCEEDED,
+                    format!(
+                        "this link published more than its window of {requests} requests or {bytes} bytes: wait \
+                         for answers before you send on"
+                    ),
+                    Duration::from_secs(1),
+                ),
+            ),
+        }
+    }
+
+    fn read(&mut self, read: Read) {
+        if self.reads.len() >= MOST_WAITING {
+            let fault = Fault::retryable(
+                code::HUB_BUSY,
+                format!("this link has {MOST_WAITING} reads waiting: wait for their answers"),
+                FULL_WAIT,
+            );
+            self.outlet.answer(read.req, Err(fault));
+        } else {
+            self.reads.push_back(read);
+        }
+    }
+
+    /// Sends on what one read brought.
+    pub(super) fn send_on(&mut self, gathered: Gathered) {
+        let Gathered { publishes, verdicts } = gathered;
+        if !publishes.is_empty() {
+            let reqs: Vec<Req> = publishes.iter().map(|publish| publish.req).collect();
+            let publish =
+                Publish { outlet: self.outlet.clone(), publisher: self.uid.clone(), events: publishes };
+            let sent = self.core.journal.offer(publish);
+            self.refuse_all(reqs, sent);
+        }
+        if !verdicts.is_empty() {
+            let reqs: Vec<Req> = verdicts.iter().map(|(req, ..)| *req).collect();
+            let sent = self.core.deliveries.offer(Settle { outlet: self.outlet.clone(), verdicts });
+            self.refuse_all(reqs, sent);
+        }
+    }
+
+    fn refuse_all(&mut self, reqs: Vec<Req>, sent: Result<(), MailError>) {
+        if let Err(fault) = self.taken(sent) {
+            let answers = reqs
+                .into_iter()
+                .map(|req| Answered { req, result: Err(fault.clone()), permit: None })
+                .collect();
+            self.outlet.send(Frame::Answers(answers));
+        }
+    }
+
+    /// A full mailbox refuses the request; a core that is gone cuts the link.
+    fn taken(&self, sent: Result<(), MailError>) -> Result<(), Fault> {
+        sent.map_err(|error| {
+            if error == MailError::Full {
+                return Fault::retryable(
+                    code::HUB_BUSY,
+                    "the hub has more work waiting than it allows: try again in a moment",
+                    FULL_WAIT,
+                );
+            }
+            let fault = super::restart();
+            self.outlet.cut(CutReason::Restart, fault.clone());
+            fault
+        })
+    }
+
+    pub(super) fn reply(&self, reply: &Reply) {
+        let mut bytes = BytesMut::new();
+        match reply.encode(&mut bytes) {
+            Ok(()) => {
+                self.outlet.send(Frame::Raw(bytes.freeze()));
+            }
+            Err(error) => tracing::error!(%error, "our own words can't be sent"),
+        }
+    }
+
+    /// Pings and silence; npm links have neither.
+    pub(super) fn watch_silence(&mut self, now: Instant) {
+        let silent = now.duration_since(self.heard);
+        if silent >= self.config.silence {
+            self.outlet.cut(
+                CutReason::Silent,
+                Fault::retryable(
+                    code::LINK_SILENT,
+                    format!("nothing was heard on this link for {silent:?}: send a ping at least each 30 s"),
+                    Duration::ZERO,
+                ),
+            );
+        } else if self.outlet.quiet_for() >= self.config.ping {
+            self.pings += 1;
+            self.reply(&Reply::Ping(self.pings));
+        }
+    }
+}

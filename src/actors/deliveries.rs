@@ -1,0 +1,460 @@
+//! Groups, credit and claims: who gets which event to work on, and what becomes of it.
+
+mod binding;
+mod consumer;
+mod group;
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
+
+pub use group::{Ended, Finish, Verdict};
+pub use message::{
+    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Settle, Settled, Stop,
+};
+
+use self::{
+    binding::{Binding, PageWanted, Waiting},
+    consumer::{Consumer, ConsumerKey},
+    group::{Effects, Group},
+};
+use super::{
+    dispatched::Dispatched,
+    journal::{Bind, Journal, Note, Record},
+    life::{Halt, Life},
+    mail::{Handle, measured},
+    outlet::{Frame, LinkId},
+};
+use crate::{
+    event::{Fault, Uid, code},
+    metrics::{self, Meter, Metrics},
+    store::{self, OpenEvent, Store, StoreError, Write},
+    wire::Answer,
+};
+
+/// What [`Deliveries`] are told at their start.
+#[derive(Debug, Clone)]
+pub struct DeliveriesConfig {
+    /// This hub.
+    pub hub: Uid,
+    /// How long an event that no binding wanted is kept for one that comes later; none: for ever.
+    pub orphan_keep: Option<Duration>,
+    /// The most events that a consumer may hold un-acked.
+    pub credit: u32,
+    /// The most bytes that a consumer may hold un-acked; one event always fits.
+    pub credit_bytes: usize,
+}
+
+/// Events of one page.
+const PAGE_EVENTS: usize = 1_000;
+/// Bytes of one page.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// The timer: cursors are saved, pages that failed are asked for again.
+const TICK: Duration = Duration::from_secs(1);
+/// Cursors are saved each so many ticks, if they moved.
+const CURSOR_TICKS: u32 = 5;
+/// Tokens of one epoch; the next epoch's start above them.
+const TOKENS_PER_EPOCH: u64 = 1 << 36;
+
+/// - **Role**: chooses a consumer for each event that a binding of the default group matches, and knows what
+///   each consumer holds.
+/// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding.
+/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`LinkGone`] from connections; [`Dispatch`] from the
+///   registry; [`Recorded`] from the journal.
+/// - **Sends**: claims and answers into the links' outlets; outcomes, attempts, bindings and cursors to the
+///   journal.
+/// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
+///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
+/// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again.
+#[derive(Debug)]
+pub struct Deliveries {
+    meter: Meter,
+    metrics: Metrics,
+    config: DeliveriesConfig,
+    store: Store,
+    journal: Handle<Journal>,
+    group: Group,
+    /// Ids of bindings, by their patterns.
+    known: HashMap<(String, String), i64>,
+    /// Consumers whose binding is being made.
+    joining: HashSet<ConsumerKey>,
+    head: u64,
+    saved: u64,
+    ticks: u32,
+    _life: Life,
+}
+
+measured!(Deliveries);
+
+/// What the store knows at the start.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Bindings of the default group.
+    pub bindings: Vec<store::Binding>,
+    /// Up to where everything has an outcome.
+    pub cursor: u64,
+    /// The last sequence number that was dispatched.
+    pub head: u64,
+    /// This start of the hub.
+    pub epoch: u64,
+}
+
+impl Deliveries {
+    /// Deliveries that go on from what the store knows.
+    #[must_use]
+    pub fn new(
+        config: DeliveriesConfig,
+        store: Store,
+        loaded: Loaded,
+        metrics: Metrics,
+        meter: Meter,
+        journal: Handle<Journal>,
+        life: Life,
+    ) -> Self {
+        let mut deliveries = Self {
+            meter,
+            metrics,
+            config,
+            store,
+            journal,
+            group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH)),
+            known: HashMap::new(),
+            joining: HashSet::new(),
+            head: loaded.head,
+            saved: loaded.cursor,
+            ticks: 0,
+            _life: life,
+        };
+        for binding in loaded.bindings {
+            deliveries.bind(binding, loaded.cursor);
+        }
+        deliveries
+    }
+
+    fn bind(&mut self, binding: store::Binding, loaded: u64) -> i64 {
+        let store::Binding { id, domain, name, start_seq, .. } = binding;
+        self.known.insert((domain.as_str().to_owned(), name.as_str().to_owned()), id);
+        self.group.bind(id, Binding::new(domain, name, start_seq, loaded));
+        id
+    }
+
+    /// From where a new binding starts: orphans that are kept still count.
+    fn start_seq(&self, now: i64) -> u64 {
+        self.config.orphan_keep.map_or(0, |keep| {
+            let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+            u64::try_from(now.saturating_sub(keep)).unwrap_or(0).saturating_mul(1_000)
+        })
+    }
+
+    fn join(&mut self, message: &Consume, id: i64, ctx: &mut Context<Self>) {
+        let options = &message.options;
+        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
+        let consumer = Consumer::new(
+            message.outlet.clone(),
+            message.uid.clone(),
+            id,
+            options.credit.min(self.config.credit) as usize,
+            self.config.credit_bytes,
+            options.concurrency as usize,
+        );
+        message.outlet.answer(message.req, Ok(Answer::Position(self.head)));
+        let mut effects = Effects::default();
+        self.group.join(key, consumer, now(), &mut effects);
+        self.apply(effects, ctx);
+    }
+
+    /// Makes the binding durable; the consumer joins once it is.
+    fn make_binding(&mut self, message: Consume, ctx: &mut Context<Self>) {
+        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
+        self.joining.insert(key);
+        let now = now();
+        let (made, answer) = tokio::sync::oneshot::channel();
+        self.journal.signal(Bind {
+            binding: store::Binding {
+                id: 0,
+                group: String::new(),
+                domain: message.domain.clone(),
+                name: message.name.clone(),
+                start_seq: self.start_seq(now),
+                created: now,
+            },
+            made,
+        });
+        ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
+            let wanted = deliveries.joining.remove(&key);
+            match answer {
+                Ok(Ok(binding)) => {
+                    let id = deliveries.bind(binding, 0);
+                    if wanted {
+                        deliveries.join(&message, id, ctx);
+                    }
+                }
+                Ok(Err(error)) => {
+                    message.outlet.answer(message.req, Err(error));
+                }
+                // The journal is gone: the core restarts, and cuts the link with that reason.
+                Err(_) => {}
+            }
+        }));
+    }
+
+    /// Does what the group decided.
+    fn apply(&mut self, effects: Effects, ctx: &mut Context<Self>) {
+        let hub = self.metrics.hub();
+        for (outlet, claims) in effects.claims.into_values() {
+            hub.claims.add(claims.len() as u64);
+            // A link that is cut reports its end, and its claims come back.
+            outlet.send(Frame::Claims(claims));
+        }
+        for (outlet, req, held) in effects.answers {
+            if !held {
+                hub.claims_lost.inc();
+            }
+            outlet.answer(req, if held { Ok(Answer::Done) } else { Err(claim_lost()) });
+        }
+        hub.orphans.add(effects.orphans);
+        hub.reoffered.add(effects.returned);
+        hub.pending.set_len(self.group.waiting());
+        hub.in_flight.set_len(self.group.in_flight());
+        if !effects.finishes.is_empty() || !effects.ended.is_empty() {
+            self.journal.signal(Record { finishes: effects.finishes, ended: effects.ended });
+        }
+        for (id, page) in effects.pages {
+            self.read_page(id, page, ctx);
+        }
+    }
+
+    fn read_page(&mut self, id: i64, page: PageWanted, ctx: &mut Context<Self>) {
+        let (store, hub) = (self.store.clone(), self.config.hub.clone());
+        let read = async move { store.open_page(&hub, page.after, PAGE_EVENTS, PAGE_BYTES).await };
+        ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
+            deliveries.page(id, page, result, ctx);
+        }));
+    }
+
+    fn page(
+        &mut self,
+        id: i64,
+        page: PageWanted,
+        result: Result<(Vec<OpenEvent>, bool), StoreError>,
+        ctx: &mut Context<Self>,
+    ) {
+        match result {
+            Ok((events, more)) => {
+                let scanned = events.last().map_or(page.after, |last| last.seq);
+                let rows = events
+                    .into_iter()
+                    .map(|open| Waiting {
+                        event: Arc::new(Dispatched::new(open.event, open.seq)),
+                        attempts: open.attempts,
+                    })
+                    .collect();
+                let mut effects = Effects::default();
+                self.group.page(id, page.ticket, rows, scanned, more, now(), &mut effects);
+                self.apply(effects, ctx);
+            }
+            Err(error) => {
+                // The next tick asks again.
+                tracing::warn!(%error, "pending events can't be read");
+                self.group.page_failed(id, page.ticket);
+            }
+        }
+    }
+
+    fn tick(&mut self, ctx: &mut Context<Self>) {
+        let mut effects = Effects::default();
+        self.group.want_pages(&mut effects);
+        self.apply(effects, ctx);
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(CURSOR_TICKS) {
+            self.save_cursor();
+        }
+    }
+
+    /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
+    fn save_cursor(&mut self) {
+        if let Some(floor) = self.group.floor().filter(|floor| *floor > self.saved) {
+            self.saved = floor;
+            let cursor = Write::Cursor { hub: self.config.hub.clone(), group: String::new(), seq: floor };
+            self.journal.signal(Note(vec![cursor]));
+        }
+    }
+}
+
+impl Actor for Deliveries {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(TICK, Self::tick);
+    }
+}
+
+impl Handler<Consume> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: Consume, ctx: &mut Self::Context) {
+        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
+        if self.group.has_consumer(key) || self.joining.contains(&key) {
+            message.outlet.answer(message.req, Err(still_held(message.sub)));
+            return;
+        }
+        let patterns = (message.domain.as_str().to_owned(), message.name.as_str().to_owned());
+        match self.known.get(&patterns).copied() {
+            Some(id) => self.join(&message, id, ctx),
+            None => self.make_binding(message, ctx),
+        }
+    }
+}
+
+impl Handler<Stop> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: Stop, _: &mut Self::Context) {
+        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
+        self.group.stop(key);
+        self.joining.remove(&key);
+        message.outlet.answer(message.req, Ok(Answer::Done));
+    }
+}
+
+impl Handler<Settle> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: Settle, ctx: &mut Self::Context) {
+        let mut effects = Effects::default();
+        let now = now();
+        let hub = self.metrics.hub();
+        for (req, token, verdict) in message.verdicts {
+            match &verdict {
+                Verdict::Ack => hub.acks.inc(),
+                Verdict::Nack(_) => hub.nacks.inc(),
+                Verdict::Release => hub.released.inc(),
+            }
+            self.group.settle(&message.outlet, req, token, verdict, now, &mut effects);
+        }
+        self.apply(effects, ctx);
+    }
+}
+
+impl Handler<LinkGone> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: LinkGone, ctx: &mut Self::Context) {
+        let link: LinkId = message.0;
+        self.joining.retain(|key| key.link != link);
+        let mut effects = Effects::default();
+        self.group.link_gone(link, now(), &mut effects);
+        self.apply(effects, ctx);
+    }
+}
+
+impl Handler<Dispatch> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
+        let Dispatch(events) = message;
+        self.head = events.last().map_or(self.head, |last| self.head.max(last.seq));
+        let mut effects = Effects::default();
+        self.group.dispatch(&events, now(), &mut effects);
+        self.apply(effects, ctx);
+    }
+}
+
+impl Handler<Recorded> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: Recorded, ctx: &mut Self::Context) {
+        let mut effects = Effects::default();
+        let now = now();
+        for Settled { token, outcome, result } in message.0 {
+            let again = result.as_ref().is_err_and(Fault::is_retryable);
+            if result.is_ok() {
+                self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc();
+            }
+            if let Some((outlet, req)) = self.group.recorded(token, again, now, &mut effects) {
+                outlet.answer(req, result.map(|()| Answer::Done));
+            }
+        }
+        self.apply(effects, ctx);
+    }
+}
+
+impl Handler<Holder> for Deliveries {
+    type Result = MessageResult<Holder>;
+
+    fn handle(&mut self, message: Holder, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.group.holder(message.0).cloned())
+    }
+}
+
+impl Handler<Drain> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, _: Drain, _: &mut Self::Context) {
+        self.group.drain();
+    }
+}
+
+impl Handler<InFlight> for Deliveries {
+    type Result = MessageResult<InFlight>;
+
+    fn handle(&mut self, _: InFlight, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.group.in_flight())
+    }
+}
+
+impl Handler<Floor> for Deliveries {
+    type Result = MessageResult<Floor>;
+
+    fn handle(&mut self, _: Floor, _: &mut Self::Context) -> Self::Result {
+        self.save_cursor();
+        MessageResult(self.group.floor())
+    }
+}
+
+impl Handler<Halt> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, _: Halt, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
+
+impl Handler<Panic> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, _: Panic, _: &mut Self::Context) {
+        panic!("deliveries were told to panic");
+    }
+}
+
+fn claim_lost() -> Fault {
+    Fault::refused(
+        code::CLAIM_LOST,
+        "this link doesn't hold that claim: the event was offered to somebody else, or its outcome is recorded; \
+         drop the result",
+    )
+}
+
+fn still_held(sub: u32) -> Fault {
+    Fault::refused(
+        code::SUBSCRIPTION_EXISTS,
+        format!(
+            "the consumer {sub} of this link still holds claims: settle or release them first, or choose another \
+             number"
+        ),
+    )
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}

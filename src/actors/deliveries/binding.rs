@@ -1,0 +1,363 @@
+//! One binding's queue: what its consumers are to get next, a window in memory over what the database holds.
+
+use std::{
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use super::consumer::ConsumerKey;
+use crate::{actors::dispatched::Dispatched, event::Pattern};
+
+/// The most events that a binding keeps in memory; the rest stays in the database until there is room.
+pub const WINDOW_EVENTS: usize = 4_096;
+/// The same in bytes.
+pub const WINDOW_BYTES: usize = 16 * 1024 * 1024;
+/// A page is read when fewer wait in memory.
+const LOW_WATER: usize = WINDOW_EVENTS / 4;
+
+/// An event that waits for a consumer.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    /// The event.
+    pub event: Arc<Dispatched>,
+    /// Attempts that were counted so far.
+    pub attempts: u32,
+}
+
+/// Where a binding stands between memory and database.
+#[derive(Debug)]
+enum Mode {
+    /// No consumer is connected: nothing is kept in memory.
+    Idle,
+    /// Everything up to the head was considered: served from memory alone.
+    Live,
+    /// The database holds events beyond `loaded` that memory doesn't.
+    Lagging(Option<Reading>),
+}
+
+/// A page is being read; what happens meanwhile.
+#[derive(Debug, Default)]
+struct Reading {
+    /// Tells an answer that is still wanted from one that isn't.
+    ticket: u64,
+    /// Dispatched since the read began: the page may or may not show them.
+    arrived: VecDeque<Arc<Dispatched>>,
+    arrived_bytes: usize,
+    /// `arrived` was full and is incomplete.
+    overflowed: bool,
+    /// Ended since the read began: the page may still show them as open.
+    ended: HashSet<u64>,
+}
+
+/// A page to be read from the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageWanted {
+    /// Give it back with the page.
+    pub ticket: u64,
+    /// Open events above this sequence number.
+    pub after: u64,
+}
+
+/// A durable wish of the default group, with the queue that serves it.
+#[derive(Debug)]
+pub struct Binding {
+    /// Of which domains.
+    pub domain: Pattern,
+    /// Of which names.
+    pub name: Pattern,
+    /// Events below it don't concern this binding.
+    pub start_seq: u64,
+    /// Consumers that have credit, in turn.
+    pub ready: VecDeque<ConsumerKey>,
+    consumers: usize,
+    waiting: BTreeMap<u64, Waiting>,
+    bytes: usize,
+    /// Everything at or below it was considered.
+    loaded: u64,
+    mode: Mode,
+    tickets: u64,
+}
+
+impl Binding {
+    /// A binding that nobody consumes yet; everything at or below `loaded` is known to be settled.
+    #[must_use]
+    pub fn new(domain: Pattern, name: Pattern, start_seq: u64, loaded: u64) -> Self {
+        Self {
+            domain,
+            name,
+            start_seq,
+            ready: VecDeque::new(),
+            consumers: 0,
+            waiting: BTreeMap::new(),
+            bytes: 0,
+            loaded: loaded.max(start_seq.saturating_sub(1)),
+            mode: Mode::Idle,
+            tickets: 0,
+        }
+    }
+
+    /// Whether this event is one of its own.
+    #[must_use]
+    pub fn covers(&self, event: &Dispatched) -> bool {
+        event.seq >= self.start_seq
+            && self.domain.matches(&event.event.domain)
+            && self.name.matches(&event.event.name)
+    }
+
+    /// A consumer came: from now on events are kept for it.
+    pub fn joined(&mut self) {
+        self.consumers += 1;
+        if matches!(self.mode, Mode::Idle) {
+            self.mode = Mode::Lagging(None);
+        }
+    }
+
+    /// A consumer left; with the last one the memory is given up, the database keeps the events.
+    pub fn left(&mut self) {
+        self.consumers = self.consumers.saturating_sub(1);
+        if self.consumers == 0 {
+            self.loaded = self.floor();
+            self.waiting.clear();
+            self.bytes = 0;
+            self.mode = Mode::Idle;
+        }
+    }
+
+    /// Everything at or below it is settled or somebody's claim.
+    #[must_use]
+    pub fn floor(&self) -> u64 {
+        match self.waiting.first_key_value() {
+            Some((first, _)) => self.loaded.min(first.saturating_sub(1)),
+            None => self.loaded,
+        }
+    }
+
+    /// How many events wait in memory.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether memory holds all that waits.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        matches!(self.mode, Mode::Live)
+    }
+
+    /// A live event. True: it must be placed now (handed out or put into [`Self::put`]); false: it stays in the
+    /// database, or in this binding's buffer, until its turn.
+    pub fn arrive(&mut self, event: &Arc<Dispatched>) -> bool {
+        match &mut self.mode {
+            Mode::Idle => false,
+            Mode::Live => {
+                if self.waiting.len() >= WINDOW_EVENTS || self.bytes >= WINDOW_BYTES {
+                    self.mode = Mode::Lagging(None);
+                    return false;
+                }
+                self.loaded = self.loaded.max(event.seq);
+                true
+            }
+            Mode::Lagging(None) => false,
+            Mode::Lagging(Some(reading)) => {
+                if reading.arrived.len() >= WINDOW_EVENTS || reading.arrived_bytes >= WINDOW_BYTES {
+                    reading.overflowed = true;
+                    reading.arrived = VecDeque::new();
+                    reading.arrived_bytes = 0;
+                }
+                if !reading.overflowed {
+                    reading.arrived_bytes += event.weight();
+                    reading.arrived.push_back(event.clone());
+                }
+                false
+            }
+        }
+    }
+
+    /// All events up to `seq` went by.
+    pub fn passed(&mut self, seq: u64) {
+        if self.is_live() {
+            self.loaded = self.loaded.max(seq);
+        }
+    }
+
+    /// Keeps an event for the next consumer with credit.
+    pub fn put(&mut self, waiting: Waiting) {
+        if matches!(self.mode, Mode::Idle) {
+            self.loaded = self.loaded.min(waiting.event.seq.saturating_sub(1));
+            return;
+        }
+        self.bytes += waiting.event.weight();
+        if let Some(old) = self.waiting.insert(waiting.event.seq, waiting) {
+            self.bytes -= old.event.weight();
+        }
+    }
+
+    /// The oldest event that waits.
+    pub fn take(&mut self) -> Option<Waiting> {
+        let (_, waiting) = self.waiting.pop_first()?;
+        self.bytes -= waiting.event.weight();
+        Some(waiting)
+    }
+
+    /// The event was handed out through another binding of the group.
+    pub fn forget(&mut self, seq: u64) {
+        if let Some(waiting) = self.waiting.remove(&seq) {
+            self.bytes -= waiting.event.weight();
+        }
+    }
+
+    /// The event has its outcome: a page under way may not know that yet.
+    pub fn ended(&mut self, seq: u64) {
+        if let Mode::Lagging(Some(reading)) = &mut self.mode {
+            reading.ended.insert(seq);
+        }
+    }
+
+    /// Whether a page should be read now. Asked again only after [`Self::page`] or [`Self::page_failed`].
+    pub fn want_page(&mut self) -> Option<PageWanted> {
+        let Mode::Lagging(reading @ None) = &mut self.mode else { return None };
+        if self.waiting.len() > LOW_WATER || self.bytes > WINDOW_BYTES / 2 {
+            return None;
+        }
+        self.tickets += 1;
+        *reading = Some(Reading { ticket: self.tickets, ..Reading::default() });
+        Some(PageWanted { ticket: self.tickets, after: self.loaded })
+    }
+
+    /// The page couldn't be read; [`Self::want_page`] will ask again.
+    pub fn page_failed(&mut self, ticket: u64) {
+        if let Mode::Lagging(reading) = &mut self.mode
+            && reading.as_ref().is_some_and(|reading| reading.ticket == ticket)
+        {
+            *reading = None;
+        }
+    }
+
+    /// Takes a page: its open events by sequence number, and whether the database has more. Returns what must be
+    /// placed now, oldest first.
+    pub fn page(&mut self, ticket: u64, page: Vec<Waiting>, scanned: u64, more: bool) -> Vec<Waiting> {
+        let Mode::Lagging(slot) = &mut self.mode else { return Vec::new() };
+        if slot.as_ref().is_none_or(|reading| reading.ticket != ticket) {
+            return Vec::new();
+        }
+        let Some(reading) = slot.take() else { return Vec::new() };
+        self.loaded = self.loaded.max(scanned);
+        let mut place: Vec<Waiting> = page
+            .into_iter()
+            .filter(|waiting| {
+                !reading.ended.contains(&waiting.event.seq)
+                    && !self.waiting.contains_key(&waiting.event.seq)
+                    && self.covers(&waiting.event)
+            })
+            .collect();
+        if !more && !reading.overflowed {
+            self.mode = Mode::Live;
+            for event in reading.arrived {
+                if event.seq > self.loaded {
+                    self.loaded = event.seq;
+                    if self.covers(&event) && !reading.ended.contains(&event.seq) {
+                        place.push(Waiting { event, attempts: 0 });
+                    }
+                }
+            }
+        }
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Data, Domain, Event, EventId, Name, Pid};
+
+    fn event(seq: u64) -> Arc<Dispatched> {
+        let event = Event {
+            id: EventId::parse(format!("e{seq}")).unwrap(),
+            timestamp: 0,
+            domain: Domain::parse("d").unwrap(),
+            name: Name::parse("n").unwrap(),
+            pid: Pid::parse("p").unwrap(),
+            rid: None,
+            data: Data::parse("{}").unwrap(),
+        };
+        Arc::new(Dispatched::new(event, seq))
+    }
+
+    fn waiting(seq: u64) -> Waiting {
+        Waiting { event: event(seq), attempts: 0 }
+    }
+
+    fn binding() -> Binding {
+        Binding::new(Pattern::any(), Pattern::any(), 1, 0)
+    }
+
+    fn seqs(place: &[Waiting]) -> Vec<u64> {
+        place.iter().map(|waiting| waiting.event.seq).collect()
+    }
+
+    #[test]
+    fn what_arrives_while_a_page_is_read_follows_it_once() {
+        let mut binding = binding();
+        binding.joined();
+        let wanted = binding.want_page().unwrap();
+        assert_eq!(wanted.after, 0);
+        assert!(binding.want_page().is_none(), "one page at a time");
+        assert!(!binding.arrive(&event(3)));
+        assert!(!binding.arrive(&event(4)));
+        // The page already shows 3, and 2 has ended while it was read.
+        binding.ended(2);
+        let place = binding.page(wanted.ticket, vec![waiting(1), waiting(2), waiting(3)], 3, false);
+        assert_eq!(seqs(&place), [1, 3, 4]);
+        assert!(binding.is_live());
+        assert!(binding.arrive(&event(5)));
+    }
+
+    #[test]
+    fn a_full_window_leaves_the_rest_to_the_database() {
+        let mut binding = binding();
+        binding.joined();
+        let wanted = binding.want_page().unwrap();
+        binding.page(wanted.ticket, Vec::new(), 0, false);
+        for seq in 1..=WINDOW_EVENTS as u64 {
+            assert!(binding.arrive(&event(seq)));
+            binding.put(waiting(seq));
+        }
+        assert!(!binding.arrive(&event(5_000)));
+        assert!(!binding.is_live());
+        assert!(binding.want_page().is_none(), "still full");
+        while binding.waiting() > LOW_WATER {
+            binding.take();
+        }
+        assert_eq!(binding.want_page().unwrap().after, WINDOW_EVENTS as u64);
+    }
+
+    #[test]
+    fn the_last_consumer_to_leave_gives_the_memory_back() {
+        let mut binding = binding();
+        binding.joined();
+        let wanted = binding.want_page().unwrap();
+        for waiting in binding.page(wanted.ticket, vec![waiting(4), waiting(7)], 7, false) {
+            binding.put(waiting);
+        }
+        binding.left();
+        assert_eq!(binding.waiting(), 0);
+        assert_eq!(binding.floor(), 3);
+        binding.put(waiting(2));
+        assert_eq!(binding.floor(), 1, "what comes back late is read again");
+        binding.joined();
+        assert_eq!(binding.want_page().unwrap().after, 1);
+    }
+
+    #[test]
+    fn an_overflown_buffer_means_another_page() {
+        let mut binding = binding();
+        binding.joined();
+        let wanted = binding.want_page().unwrap();
+        for seq in 1..=(WINDOW_EVENTS as u64 + 1) {
+            binding.arrive(&event(seq));
+        }
+        assert!(binding.page(wanted.ticket, Vec::new(), 0, false).is_empty());
+        assert!(!binding.is_live());
+        assert_eq!(binding.want_page().unwrap().after, 0);
+    }
+}

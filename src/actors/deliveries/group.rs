@@ -1,0 +1,506 @@
+//! The pure state of a group: bindings, consumers, claims. It decides who gets what and returns effects as data;
+//! it takes `now` and reads no clock.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use super::{
+    binding::{Binding, PageWanted, Waiting},
+    consumer::{Consumer, ConsumerKey},
+};
+use crate::{
+    actors::{
+        dispatched::Dispatched,
+        outlet::{ClaimPush, LinkId, Outlet},
+    },
+    event::{EventId, Outcome, PatternIndex, Uid},
+    wire::{Attempt, Req, Token},
+};
+
+/// What a consumer says of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done.
+    Ack,
+    /// Failed, with the error text.
+    Nack(String),
+    /// Handed back unstarted.
+    Release,
+}
+
+/// An outcome to be recorded; [`Group::recorded`] takes the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finish {
+    /// The claim that ends.
+    pub token: Token,
+    /// The event.
+    pub event_id: EventId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Who brought it to its end.
+    pub consumer: Uid,
+    /// What to keep of the attempt, if it failed.
+    pub attempt: Option<Attempt>,
+}
+
+/// A delivery that ended without an outcome and counts as an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The event.
+    pub event_id: EventId,
+    /// What to keep of it.
+    pub attempt: Attempt,
+}
+
+/// What the state wants done.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Claims to send, by link.
+    pub claims: BTreeMap<LinkId, (Outlet, Vec<ClaimPush>)>,
+    /// Outcomes to record.
+    pub finishes: Vec<Finish>,
+    /// Attempts to record.
+    pub ended: Vec<Ended>,
+    /// Requests to answer at once: done (`None`), or refused since the claim isn't held.
+    pub answers: Vec<(Outlet, Req, bool)>,
+    /// Pages to read, by binding.
+    pub pages: Vec<(i64, PageWanted)>,
+    /// Events that matched no binding.
+    pub orphans: u64,
+    /// Claims that came back from lost links.
+    pub returned: u64,
+}
+
+/// An event in somebody's hands.
+#[derive(Debug)]
+struct Claim {
+    event: Arc<Dispatched>,
+    /// Attempts counted before this one.
+    attempts: u32,
+    consumer: ConsumerKey,
+    uid: Uid,
+    started: i64,
+    /// Acked or nacked, and who waits for the answer; the outcome is on its way to the database.
+    settling: Option<(Outlet, Req)>,
+}
+
+/// Bindings, consumers and claims of one group.
+#[derive(Debug)]
+pub struct Group {
+    bindings: HashMap<i64, Binding>,
+    index: PatternIndex<i64>,
+    consumers: HashMap<ConsumerKey, Consumer>,
+    claims: HashMap<Token, Claim>,
+    /// Which claim an event is under, by sequence number.
+    taken: BTreeMap<u64, Token>,
+    next_token: Token,
+    draining: bool,
+}
+
+impl Group {
+    /// A group whose tokens start after `first_token`, so that those of an earlier start are never used again.
+    #[must_use]
+    pub fn new(first_token: Token) -> Self {
+        Self {
+            bindings: HashMap::new(),
+            index: PatternIndex::default(),
+            consumers: HashMap::new(),
+            claims: HashMap::new(),
+            taken: BTreeMap::new(),
+            next_token: first_token,
+            draining: false,
+        }
+    }
+
+    /// Adds a binding that nobody consumes yet. One that is known already stays as it is.
+    pub fn bind(&mut self, id: i64, binding: Binding) {
+        if !self.bindings.contains_key(&id) {
+            self.index.insert(&binding.domain, &binding.name, id);
+            self.bindings.insert(id, binding);
+        }
+    }
+
+    /// A consumer came, for a binding that is known.
+    pub fn join(&mut self, key: ConsumerKey, consumer: Consumer, now: i64, effects: &mut Effects) {
+        let binding = consumer.binding;
+        if let Some(bound) = self.bindings.get_mut(&binding) {
+            bound.joined();
+            self.consumers.insert(key, consumer);
+            self.offer_turn(key, now, effects);
+            self.want_page(binding, effects);
+        }
+    }
+
+    /// No more events for this consumer; what it holds stays its own. False: there is no such consumer.
+    pub fn stop(&mut self, key: ConsumerKey) -> bool {
+        let Some(consumer) = self.consumers.get_mut(&key) else { return false };
+        if !std::mem::replace(&mut consumer.stopped, true) {
+            let binding = consumer.binding;
+            self.leave(binding);
+        }
+        self.forget_if_done(key);
+        true
+    }
+
+    /// Whether the link has a consumer of this number.
+    #[must_use]
+    pub fn has_consumer(&self, key: ConsumerKey) -> bool {
+        self.consumers.contains_key(&key)
+    }
+
+    /// Nothing is handed out from here on.
+    pub fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Claims in somebody's hands or on their way to the database.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.claims.len()
+    }
+
+    /// Events that wait in memory.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.bindings.values().map(Binding::waiting).sum()
+    }
+
+    /// Connected consumers.
+    #[must_use]
+    pub fn consumers(&self) -> usize {
+        self.consumers.len()
+    }
+
+    /// Who holds the event of this sequence number.
+    #[must_use]
+    pub fn holder(&self, seq: u64) -> Option<&Uid> {
+        self.taken.get(&seq).and_then(|token| self.claims.get(token)).map(|claim| &claim.uid)
+    }
+
+    /// Everything at or below it has an outcome or no matching binding; none while there is no binding.
+    #[must_use]
+    pub fn floor(&self) -> Option<u64> {
+        let floor = self.bindings.values().map(Binding::floor).min()?;
+        Some(self.taken.first_key_value().map_or(floor, |(seq, _)| floor.min(seq.saturating_sub(1))))
+    }
+
+    /// Events were committed, in sequence.
+    pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: i64, effects: &mut Effects) {
+        let mut matched = Vec::new();
+        for event in events {
+            self.matching(event, &mut matched);
+            if matched.is_empty() {
+                effects.orphans += 1;
+                continue;
+            }
+            let bindings = &mut self.bindings;
+            matched.retain(|id| bindings.get_mut(id).is_some_and(|binding| binding.arrive(event)));
+            if !matched.is_empty() {
+                self.place(Waiting { event: event.clone(), attempts: 0 }, &matched, now, effects);
+            }
+        }
+        if let Some(last) = events.last() {
+            self.bindings.values_mut().for_each(|binding| binding.passed(last.seq));
+        }
+        self.want_pages(effects);
+    }
+
+    /// A page that [`Effects::pages`] asked for: open events, up to `scanned`; `more`: the database has more.
+    pub fn page(
+        &mut self,
+        id: i64,
+        ticket: u64,
+        rows: Vec<Waiting>,
+        scanned: u64,
+        more: bool,
+        now: i64,
+        effects: &mut Effects,
+    ) {
+        let Some(binding) = self.bindings.get_mut(&id) else { return };
+        for waiting in binding.page(ticket, rows, scanned, more) {
+            if !self.taken.contains_key(&waiting.event.seq) {
+                self.place(waiting, &[id], now, effects);
+            }
+        }
+        self.want_page(id, effects);
+    }
+
+    /// The page couldn't be read. Ask for it again with [`Self::want_pages`].
+    pub fn page_failed(&mut self, id: i64, ticket: u64) {
+        if let Some(binding) = self.bindings.get_mut(&id) {
+            binding.page_failed(ticket);
+        }
+    }
+
+    /// Asks for all pages that are wanted and not under way.
+    pub fn want_pages(&mut self, effects: &mut Effects) {
+        if self.draining {
+            return;
+        }
+        for (id, binding) in &mut self.bindings {
+            if let Some(page) = binding.want_page() {
+                effects.pages.push((*id, page));
+            }
+        }
+    }
+
+    /// What a consumer says of a claim that its link holds.
+    pub fn settle(
+        &mut self,
+        outlet: &Outlet,
+        req: Req,
+        token: Token,
+        verdict: Verdict,
+        now: i64,
+        effects: &mut Effects,
+    ) {
+        let held = self
+            .claims
+            .get_mut(&token)
+            .filter(|claim| claim.consumer.link == outlet.id() && claim.settling.is_none());
+        let Some(claim) = held else {
+            effects.answers.push((outlet.clone(), req, false));
+            return;
+        };
+        let key = claim.consumer;
+        let (outcome, attempt) = match verdict {
+            Verdict::Release => {
+                effects.answers.push((outlet.clone(), req, true));
+                self.give_back(token, false, "released", now, effects);
+                self.offer_turn(key, now, effects);
+                self.forget_if_done(key);
+                return;
+            }
+            Verdict::Ack => (Outcome::Success, None),
+            Verdict::Nack(error) => (Outcome::Dead, Some(claim.attempt("nack", error, now))),
+        };
+        claim.settling = Some((outlet.clone(), req));
+        effects.finishes.push(Finish {
+            token,
+            event_id: claim.event.event.id.clone(),
+            outcome,
+            consumer: claim.uid.clone(),
+            attempt,
+        });
+        if let Some(consumer) = self.consumers.get_mut(&key) {
+            consumer.settled(token);
+        }
+        self.offer_turn(key, now, effects);
+    }
+
+    /// The outcome was recorded, or (`again`) couldn't be now. Returns who waits for the answer.
+    pub fn recorded(
+        &mut self,
+        token: Token,
+        again: bool,
+        now: i64,
+        effects: &mut Effects,
+    ) -> Option<(Outlet, Req)> {
+        let claim = self.claims.get_mut(&token)?;
+        let waits = claim.settling.take();
+        let (key, seq, weight) = (claim.consumer, claim.event.seq, claim.event.weight());
+        let consumer = self.consumers.get_mut(&key);
+        if again {
+            match consumer {
+                // Its holder may try again.
+                Some(consumer) => {
+                    consumer.recorded();
+                    consumer.took(token, weight);
+                }
+                None => self.give_back(token, false, "not recorded", now, effects),
+            }
+            return waits;
+        }
+        if let Some(consumer) = consumer {
+            consumer.recorded();
+        }
+        self.claims.remove(&token);
+        self.taken.remove(&seq);
+        for binding in self.bindings.values_mut() {
+            binding.ended(seq);
+        }
+        self.offer_turn(key, now, effects);
+        self.forget_if_done(key);
+        waits
+    }
+
+    /// The link is gone: what its consumers hold is offered again at once. The oldest of each, as many as run at
+    /// once at the client, count as attempts.
+    pub fn link_gone(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
+        let gone: Vec<_> = self.consumers.keys().filter(|key| key.link == link).copied().collect();
+        let mut returned = Vec::new();
+        for key in gone {
+            if let Some(consumer) = self.consumers.remove(&key) {
+                if !consumer.stopped {
+                    self.leave(consumer.binding);
+                }
+                let held = consumer.held().enumerate();
+                returned.extend(held.map(|(at, token)| (token, at < consumer.concurrency)));
+            }
+        }
+        effects.returned += returned.len() as u64;
+        for (token, counts) in returned {
+            self.give_back(token, counts, "link lost", now, effects);
+        }
+    }
+
+    /// Takes a claim from its holder and offers the event again.
+    fn give_back(
+        &mut self,
+        token: Token,
+        counts: bool,
+        reason: &str,
+        now: i64,
+        effects: &mut Effects,
+    ) {
+        let Some(claim) = self.claims.remove(&token) else { return };
+        self.taken.remove(&claim.event.seq);
+        if let Some(consumer) = self.consumers.get_mut(&claim.consumer) {
+            consumer.gave_back(token);
+        }
+        if counts {
+            let attempt = claim.attempt(reason, String::new(), now);
+            effects.ended.push(Ended { event_id: claim.event.event.id.clone(), attempt });
+        }
+        let mut matched = Vec::new();
+        self.matching(&claim.event, &mut matched);
+        let attempts = claim.attempts + u32::from(counts);
+        self.place(Waiting { event: claim.event, attempts }, &matched, now, effects);
+    }
+
+    /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
+    fn place(&mut self, waiting: Waiting, bindings: &[i64], now: i64, effects: &mut Effects) {
+        if !self.draining {
+            for id in bindings {
+                if let Some(key) = self.next_ready(*id) {
+                    self.hand_out(key, waiting, now, effects);
+                    return;
+                }
+            }
+        }
+        for id in bindings {
+            if let Some(binding) = self.bindings.get_mut(id) {
+                binding.put(waiting.clone());
+            }
+        }
+    }
+
+    /// The consumer of this binding whose turn it is, if one has credit.
+    fn next_ready(&mut self, id: i64) -> Option<ConsumerKey> {
+        let binding = self.bindings.get_mut(&id)?;
+        while let Some(key) = binding.ready.pop_front() {
+            if let Some(consumer) = self.consumers.get_mut(&key) {
+                if consumer.has_credit() {
+                    binding.ready.push_back(key);
+                    return Some(key);
+                }
+                consumer.queued = false;
+            }
+        }
+        None
+    }
+
+    /// A consumer may have credit again: it gets what waits, or a place in the turn.
+    fn offer_turn(&mut self, key: ConsumerKey, now: i64, effects: &mut Effects) {
+        let Some(consumer) = self.consumers.get_mut(&key) else { return };
+        if self.draining || !consumer.has_credit() {
+            return;
+        }
+        let id = consumer.binding;
+        if !consumer.queued {
+            consumer.queued = true;
+            if let Some(binding) = self.bindings.get_mut(&id) {
+                binding.ready.push_back(key);
+            }
+        }
+        while let Some(key) = self.next_ready(id) {
+            let Some(waiting) = self.bindings.get_mut(&id).and_then(Binding::take) else { break };
+            if !self.taken.contains_key(&waiting.event.seq) {
+                self.hand_out(key, waiting, now, effects);
+            }
+        }
+        self.want_page(id, effects);
+    }
+
+    fn hand_out(&mut self, key: ConsumerKey, waiting: Waiting, now: i64, effects: &mut Effects) {
+        let Some(consumer) = self.consumers.get_mut(&key) else { return };
+        self.next_token += 1;
+        let token = self.next_token;
+        let Waiting { event, attempts } = waiting;
+        consumer.took(token, event.weight());
+        if self.bindings.len() > 1 {
+            for binding in self.bindings.values_mut() {
+                binding.forget(event.seq);
+            }
+        }
+        effects
+            .claims
+            .entry(key.link)
+            .or_insert_with(|| (consumer.outlet.clone(), Vec::new()))
+            .1
+            .push(ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() });
+        self.taken.insert(event.seq, token);
+        self.claims.insert(
+            token,
+            Claim {
+                event,
+                attempts,
+                consumer: key,
+                uid: consumer.uid.clone(),
+                started: now,
+                settling: None,
+            },
+        );
+    }
+
+    fn matching(&self, event: &Dispatched, matched: &mut Vec<i64>) {
+        matched.clear();
+        self.index.matching(&event.event.domain, &event.event.name, |id| {
+            if self.bindings.get(id).is_some_and(|binding| event.seq >= binding.start_seq) {
+                matched.push(*id);
+            }
+        });
+        // In turn, so that bindings which overlap share the work.
+        if let Some(turn) = (event.seq as usize).checked_rem(matched.len()) {
+            matched.rotate_left(turn);
+        }
+    }
+
+    fn want_page(&mut self, id: i64, effects: &mut Effects) {
+        if self.draining {
+            return;
+        }
+        if let Some(page) = self.bindings.get_mut(&id).and_then(Binding::want_page) {
+            effects.pages.push((id, page));
+        }
+    }
+
+    fn leave(&mut self, id: i64) {
+        if let Some(binding) = self.bindings.get_mut(&id) {
+            binding.left();
+        }
+    }
+
+    /// A stopped consumer stays known while it holds something.
+    fn forget_if_done(&mut self, key: ConsumerKey) {
+        if self.consumers.get(&key).is_some_and(|consumer| consumer.stopped && consumer.is_idle()) {
+            self.consumers.remove(&key);
+        }
+    }
+}
+
+impl Claim {
+    fn attempt(&self, reason: &str, error: String, now: i64) -> Attempt {
+        Attempt {
+            number: self.attempts + 1,
+            group: None,
+            consumer: self.uid.clone(),
+            started: self.started,
+            ended: now,
+            reason: reason.to_owned(),
+            error,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What [`Deliveries`](super::Deliveries) receives.
+
+use std::sync::Arc;
+
+use super::group::Verdict;
+use crate::{
+    actors::{
+        dispatched::Dispatched,
+        mail::mail,
+        outlet::{LinkId, Outlet},
+    },
+    event::{Fault, Outcome, Pattern, Uid},
+    wire::{ConsumeOptions, Req, Sub, Token},
+};
+
+/// A link wants to consume for the default group. Answered through its outlet.
+#[derive(Debug)]
+pub struct Consume {
+    /// The link.
+    pub outlet: Outlet,
+    /// Who it is, by its certificate.
+    pub uid: Uid,
+    /// Its request.
+    pub req: Req,
+    /// The number that it chose, unused on this link.
+    pub sub: Sub,
+    /// Of which domains.
+    pub domain: Pattern,
+    /// Of which names.
+    pub name: Pattern,
+    /// Credit and concurrency.
+    pub options: ConsumeOptions,
+}
+mail!(Consume => ());
+
+/// A consumer wants no more events. Answered through the link's outlet.
+#[derive(Debug)]
+pub struct Stop {
+    /// The link.
+    pub outlet: Outlet,
+    /// Its request.
+    pub req: Req,
+    /// Which consumer.
+    pub sub: Sub,
+}
+mail!(Stop => ());
+
+/// What a link says of its claims, in order. Each is answered through the outlet.
+#[derive(Debug)]
+pub struct Settle {
+    /// The link.
+    pub outlet: Outlet,
+    /// Request, claim and verdict.
+    pub verdicts: Vec<(Req, Token, Verdict)>,
+}
+mail!(Settle => ());
+
+/// A link ended: what it holds is offered again.
+#[derive(Debug)]
+pub struct LinkGone(pub LinkId);
+mail!(LinkGone => ());
+
+/// Events were committed, in sequence.
+#[derive(Debug)]
+pub struct Dispatch(pub Vec<Arc<Dispatched>>);
+mail!(Dispatch => ());
+
+/// How the recording of one outcome went.
+#[derive(Debug)]
+pub struct Settled {
+    /// The claim.
+    pub token: Token,
+    /// What was to be recorded.
+    pub outcome: Outcome,
+    /// Whether it was.
+    pub result: Result<(), Fault>,
+}
+
+/// A transaction with outcomes ended.
+#[derive(Debug)]
+pub struct Recorded(pub Vec<Settled>);
+mail!(Recorded => ());
+
+/// Asks who holds the event of this sequence number.
+#[derive(Debug)]
+pub struct Holder(pub u64);
+mail!(Holder => Option<Uid>);
+
+/// Nothing is handed out from here on.
+#[derive(Debug)]
+pub struct Drain;
+mail!(Drain => ());
+
+/// Asks for the number of claims in somebody's hands or on their way to the database.
+#[derive(Debug)]
+pub struct InFlight;
+mail!(InFlight => usize);
+
+/// Asks up to where everything has an outcome.
+#[derive(Debug)]
+pub struct Floor;
+mail!(Floor => Option<u64>);
+
+/// Ends the actor by a panic, to show that nothing is lost by one.
+#[derive(Debug)]
+pub struct Panic;
+mail!(Panic => ());

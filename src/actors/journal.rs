@@ -1,0 +1,315 @@
+//! The only writer of hot rows: group commit.
+
+mod batch;
+mod clock;
+mod message;
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
+use tokio::sync::watch;
+
+pub use clock::{Place, Sequence};
+pub use message::{Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record};
+
+use self::batch::{Batch, Job, Reply, ReplyTo};
+use super::{
+    life::{Halt, Life},
+    mail::measured,
+};
+use crate::{
+    event::{Fault, Uid, code},
+    metrics::{Meter, Metrics, Readiness, Refusal},
+    store::{Store, StoreError, Write, Written},
+};
+
+/// What a [`Journal`] is told at its start.
+#[derive(Debug, Clone)]
+pub struct JournalConfig {
+    /// This hub.
+    pub hub: Uid,
+    /// The most writes of one transaction.
+    pub batch: usize,
+    /// The most bytes that wait for a transaction; publishes beyond are refused.
+    pub queue_bytes: usize,
+}
+
+/// The most bytes of one transaction; one write always fits.
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// How long a publisher that finds the queue full is told to wait.
+const BUSY_WAIT: Duration = Duration::from_millis(50);
+
+/// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
+/// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
+/// - **Receives**: [`Publish`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
+///   [`Connect`], [`Close`] and [`Backlog`] from the hub.
+/// - **Sends**: answers into the publishers' outlets; `Committed` to the registry, `Recorded` to deliveries.
+/// - **Capacity**: `queue_bytes` of publishes; beyond, they are refused as retryable. Outcomes are bounded by the
+///   consumers' credit and always taken.
+/// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
+///   same id.
+#[derive(Debug)]
+pub struct Journal {
+    meter: Meter,
+    metrics: Metrics,
+    config: JournalConfig,
+    store: Store,
+    sequence: Sequence,
+    queue: VecDeque<Job>,
+    queued_bytes: usize,
+    committing: usize,
+    closed: bool,
+    halting: bool,
+    peers: Option<Connect>,
+    readiness: watch::Sender<Readiness>,
+    _life: Life,
+}
+
+measured!(Journal);
+
+impl Journal {
+    /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
+    #[must_use]
+    pub fn new(
+        config: JournalConfig,
+        store: Store,
+        sequence: Sequence,
+        metrics: Metrics,
+        meter: Meter,
+        readiness: watch::Sender<Readiness>,
+        life: Life,
+    ) -> Self {
+        Self {
+            meter,
+            metrics,
+            config,
+            store,
+            sequence,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            committing: 0,
+            closed: false,
+            halting: false,
+            peers: None,
+            readiness,
+            _life: life,
+        }
+    }
+
+    fn enqueue(&mut self, write: Write, weight: usize, reply: ReplyTo) {
+        self.queued_bytes += weight;
+        self.queue.push_back(Job { write, weight, reply });
+    }
+
+    /// Starts a transaction for what waits, unless one is under way.
+    fn pump(&mut self, ctx: &mut Context<Self>) {
+        let hub = self.metrics.hub();
+        if self.committing > 0 || self.queue.is_empty() {
+            hub.journal_queue.set_len(self.queue.len() + self.committing);
+            hub.journal_queue_bytes.set_len(self.queued_bytes);
+            return;
+        }
+        let mut batch = Batch::default();
+        let mut bytes = 0;
+        while let Some(job) = self.queue.front() {
+            if batch.len() >= self.config.batch || (bytes > 0 && bytes + job.weight > BATCH_BYTES) {
+                break;
+            }
+            bytes += job.weight;
+            if let Some(job) = self.queue.pop_front() {
+                self.queued_bytes -= job.weight;
+                batch.push(job, &mut self.sequence, now_micros());
+            }
+        }
+        self.committing = batch.len();
+        hub.journal_queue.set_len(self.queue.len() + self.committing);
+        hub.journal_queue_bytes.set_len(self.queued_bytes);
+        hub.batches.inc();
+        hub.batch_size.record_size(batch.len());
+        let began = Instant::now();
+        let (writes, replies) = batch.split();
+        let store = self.store.clone();
+        let commit = async move { store.commit(writes).await };
+        ctx.spawn(commit.into_actor(self).map(move |results, journal, ctx| {
+            journal.metrics.hub().commit_time.record(began.elapsed());
+            journal.committed(replies, results);
+            journal.committing = 0;
+            journal.meter.progress();
+            if journal.halting {
+                ctx.stop();
+            } else {
+                journal.pump(ctx);
+            }
+        }));
+    }
+
+    /// Tells everyone how it went: first the publishers, then the registry, then deliveries.
+    fn committed(&mut self, replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>) {
+        self.report(&results);
+        let told = batch::tell(replies, results, self.metrics.hub());
+        let Some(peers) = &self.peers else { return };
+        if !told.committed.is_empty() {
+            peers.registry.signal(super::registry::Committed(told.committed));
+        }
+        if !told.recorded.is_empty() {
+            peers.deliveries.signal(super::deliveries::Recorded(told.recorded));
+        }
+    }
+
+    /// Keeps the readiness true: a database that refuses everything is told, one that works again too.
+    fn report(&self, results: &[Result<Written, StoreError>]) {
+        let trouble = results.iter().find_map(|result| match result {
+            Err(error) if error.is_retryable() => Some(Readiness::Degraded { reason: error.to_string() }),
+            _ => None,
+        });
+        let wrote = results.iter().any(Result::is_ok);
+        self.readiness.send_if_modified(|readiness| match (readiness.clone(), trouble) {
+            (Readiness::Ready, Some(trouble)) => {
+                tracing::error!(reason = trouble.reason(), "the database refuses writes");
+                *readiness = trouble;
+                true
+            }
+            (Readiness::Degraded { .. }, None) if wrote => {
+                tracing::info!("the database takes writes again");
+                *readiness = Readiness::Ready;
+                true
+            }
+            _ => false,
+        });
+        self.metrics.set_readiness(&self.readiness.borrow());
+    }
+
+    /// Why no publish is taken now, if none is.
+    fn refusal(&self) -> Option<Fault> {
+        if self.closed {
+            return Some(Fault::retryable(
+                code::HUB_DRAINING,
+                "the hub is stopping and takes no new events: publish again once it is back, or to another hub",
+                Duration::from_secs(1),
+            ));
+        }
+        (self.queued_bytes > self.config.queue_bytes).then(|| {
+            Fault::retryable(
+                code::HUB_BUSY,
+                format!(
+                    "the hub has {} bytes waiting to be written, more than it allows: publish again in a moment",
+                    self.queued_bytes
+                ),
+                BUSY_WAIT,
+            )
+        })
+    }
+}
+
+impl Actor for Journal {
+    type Context = Context<Self>;
+}
+
+impl Handler<Connect> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, peers: Connect, _: &mut Self::Context) {
+        self.peers = Some(peers);
+    }
+}
+
+impl Handler<Publish> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Publish, ctx: &mut Self::Context) {
+        let Publish { outlet, publisher, events } = message;
+        if let Some(fault) = self.refusal() {
+            let refused = self.metrics.hub().refused.of(Refusal::of(&fault.code));
+            refused.add(events.len() as u64);
+            batch::refuse(&outlet, events, &fault);
+            return;
+        }
+        for Publishing { req, event, permit } in events {
+            let weight = event.weight();
+            let hub = self.config.hub.clone();
+            let write = batch::publish(event, publisher.clone(), hub);
+            self.enqueue(write, weight, ReplyTo::Publisher { outlet: outlet.clone(), req, permit });
+        }
+        self.pump(ctx);
+    }
+}
+
+impl Handler<Record> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Record, ctx: &mut Self::Context) {
+        let at = i64::try_from(now_micros() / 1_000).unwrap_or(i64::MAX);
+        for finish in message.finishes {
+            let (token, outcome) = (finish.token, finish.outcome);
+            self.enqueue(batch::finish(finish, at), 0, ReplyTo::Claim { token, outcome });
+        }
+        for ended in message.ended {
+            self.enqueue(Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)), 0, ReplyTo::Nobody);
+        }
+        self.pump(ctx);
+    }
+}
+
+impl Handler<Bind> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Bind, ctx: &mut Self::Context) {
+        self.enqueue(Write::Bind(message.binding), 0, ReplyTo::Binding(message.made));
+        self.pump(ctx);
+    }
+}
+
+impl Handler<Note> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Note, ctx: &mut Self::Context) {
+        for write in message.0 {
+            self.enqueue(write, 0, ReplyTo::Nobody);
+        }
+        self.pump(ctx);
+    }
+}
+
+impl Handler<Close> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, _: Close, _: &mut Self::Context) {
+        self.closed = true;
+    }
+}
+
+impl Handler<Backlog> for Journal {
+    type Result = MessageResult<Backlog>;
+
+    fn handle(&mut self, _: Backlog, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.queue.len() + self.committing)
+    }
+}
+
+impl Handler<Halt> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, _: Halt, ctx: &mut Self::Context) {
+        self.closed = true;
+        self.halting = true;
+        if self.committing == 0 {
+            ctx.stop();
+        }
+    }
+}
+
+impl Handler<Panic> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, _: Panic, _: &mut Self::Context) {
+        panic!("the journal was told to panic");
+    }
+}
+
+fn now_micros() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+}

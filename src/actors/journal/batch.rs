@@ -1,0 +1,198 @@
+//! One transaction's worth of writes, and who hears how each of them went.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::sync::oneshot;
+
+use super::{clock::Sequence, message::Publishing};
+use crate::{
+    actors::{
+        deliveries::{Finish, Settled},
+        dispatched::Dispatched,
+        outlet::{Answered, Frame, LinkId, Outlet, WindowPermit},
+    },
+    event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
+    metrics::{HubMetrics, Refusal},
+    store::{AttemptRow, Binding, StoreError, Write, Written},
+    wire::{Answer, Attempt, Req, Token},
+};
+
+/// Who hears how a write went.
+#[derive(Debug)]
+pub enum ReplyTo {
+    /// The link that published.
+    Publisher {
+        /// The link.
+        outlet: Outlet,
+        /// Its request.
+        req: Req,
+        /// Its place in the link's window.
+        permit: WindowPermit,
+    },
+    /// Deliveries, about the outcome of a claim.
+    Claim {
+        /// The claim.
+        token: Token,
+        /// What was to be recorded.
+        outcome: Outcome,
+    },
+    /// Whoever made the binding.
+    Binding(oneshot::Sender<Result<Binding, Fault>>),
+    /// Nobody: a failure is logged.
+    Nobody,
+}
+
+/// A write that waits for its transaction.
+#[derive(Debug)]
+pub struct Job {
+    /// What to write.
+    pub write: Write,
+    /// What it counts for, in bytes.
+    pub weight: usize,
+    /// Who hears of it.
+    pub reply: ReplyTo,
+}
+
+/// A publish that was committed or not, with what is needed to tell of it.
+#[derive(Debug)]
+pub struct Reply {
+    to: ReplyTo,
+    /// The event, if the write was a publish.
+    event: Option<(Event, u64)>,
+}
+
+/// The writes of one transaction.
+#[derive(Debug, Default)]
+pub struct Batch {
+    writes: Vec<Write>,
+    replies: Vec<Reply>,
+}
+
+impl Batch {
+    /// How many writes it has.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Adds a job; a publish gets its place in the sequence now, in the order of the queue.
+    pub fn push(&mut self, job: Job, sequence: &mut Sequence, now: u64) {
+        let Job { mut write, reply, .. } = job;
+        let mut dispatched = None;
+        if let Write::Publish { event, seq, .. } = &mut write {
+            let place = sequence.next(now);
+            *seq = place.seq;
+            event.timestamp = place.timestamp;
+            dispatched = Some((event.clone(), place.seq));
+        }
+        self.writes.push(write);
+        self.replies.push(Reply { to: reply, event: dispatched });
+    }
+
+    /// What goes to the store, and what stays here until it answers.
+    pub fn split(self) -> (Vec<Write>, Vec<Reply>) {
+        (self.writes, self.replies)
+    }
+}
+
+/// What the rest of the core hears of a transaction.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Events to dispatch, in sequence.
+    pub committed: Vec<Arc<Dispatched>>,
+    /// Outcomes of claims.
+    pub recorded: Vec<Settled>,
+}
+
+/// Answers the publishers, and gathers what the rest of the core must hear.
+pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metrics: &HubMetrics) -> Told {
+    let mut told = Told::default();
+    let mut answers: BTreeMap<LinkId, (Outlet, Vec<Answered>)> = BTreeMap::new();
+    for (Reply { to, event }, result) in replies.into_iter().zip(results) {
+        match to {
+            ReplyTo::Publisher { outlet, req, permit } => {
+                let result = match result {
+                    Ok(Written::Published(published)) => {
+                        if published.fresh {
+                            metrics.published.inc();
+                            told.committed
+                                .extend(event.map(|(event, seq)| Arc::new(Dispatched::new(event, seq))));
+                        } else {
+                            metrics.duplicates.inc();
+                        }
+                        Ok(Answer::Published(published))
+                    }
+                    Ok(other) => Err(mismatch(&other)),
+                    Err(error) => Err(Fault::from(error)),
+                };
+                if let Err(fault) = &result {
+                    metrics.refused.of(Refusal::of(&fault.code)).inc();
+                }
+                let link = outlet.id();
+                answers
+                    .entry(link)
+                    .or_insert_with(|| (outlet, Vec::new()))
+                    .1
+                    .push(Answered { req, result, permit: Some(permit) });
+            }
+            ReplyTo::Claim { token, outcome } => {
+                told.recorded.push(Settled { token, outcome, result: result.map(|_| ()).map_err(Fault::from) });
+            }
+            ReplyTo::Binding(made) => {
+                let bound = match result {
+                    Ok(Written::Bound(binding)) => Ok(binding),
+                    Ok(other) => Err(mismatch(&other)),
+                    Err(error) => Err(Fault::from(error)),
+                };
+                // Whoever asked may be gone: the binding stays all the same.
+                let _ = made.send(bound);
+            }
+            ReplyTo::Nobody => {
+                if let Err(error) = result {
+                    tracing::warn!(%error, "a row that nobody waits for wasn't written");
+                }
+            }
+        }
+    }
+    for (outlet, answers) in answers.into_values() {
+        outlet.send(Frame::Answers(answers));
+    }
+    told
+}
+
+/// Refuses publishes that never reach the queue.
+pub fn refuse(outlet: &Outlet, events: Vec<Publishing>, fault: &Fault) {
+    let answers = events
+        .into_iter()
+        .map(|Publishing { req, permit, .. }| Answered {
+            req,
+            result: Err(fault.clone()),
+            permit: Some(permit),
+        })
+        .collect();
+    outlet.send(Frame::Answers(answers));
+}
+
+/// A publish whose time and place come with its transaction.
+pub fn publish(event: NewEvent, publisher: Uid, hub: Uid) -> Write {
+    let NewEvent { id, domain, name, pid, rid, data } = event;
+    Write::Publish { event: Event { id, timestamp: 0, domain, name, pid, rid, data }, seq: 0, publisher, hub }
+}
+
+/// The outcome of a claim.
+pub fn finish(finish: Finish, at: i64) -> Write {
+    let Finish { event_id, outcome, consumer, attempt, .. } = finish;
+    let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
+    Write::Finish { event_id, outcome, consumer, at, attempt }
+}
+
+/// A delivery of the default group that ended, as a row.
+pub fn attempt_row(event_id: EventId, attempt: Attempt) -> AttemptRow {
+    let Attempt { number, group, consumer, started, ended, reason, error } = attempt;
+    let group = group.map(|group| group.to_string()).unwrap_or_default();
+    AttemptRow { event_id, group, round: 1, number, consumer, started, ended, reason, error }
+}
+
+/// The store answered another question: a fault of ours, which must not pass for success.
+fn mismatch(written: &Written) -> Fault {
+    Fault::refused(code::INTERNAL, format!("the store answered {written:?}: report this fault, with the hub's log"))
+}

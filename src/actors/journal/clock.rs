@@ -1,0 +1,44 @@
+//! The hub's sequence: one number per dispatched event, which is also its time.
+
+/// Gives sequence numbers: microseconds since 1970, raised by one where the clock didn't move on or went back.
+#[derive(Debug, Clone, Copy)]
+pub struct Sequence {
+    last: u64,
+}
+
+/// A place in the sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The sequence number.
+    pub seq: u64,
+    /// The event's time, in milliseconds since 1970: that of `seq`, so that logs read in dispatch order.
+    pub timestamp: i64,
+}
+
+impl Sequence {
+    /// Goes on after `last`.
+    #[must_use]
+    pub fn after(last: u64) -> Self {
+        Self { last }
+    }
+
+    /// The next place, at `now` microseconds since 1970.
+    pub fn next(&mut self, now: u64) -> Place {
+        self.last = now.max(self.last + 1);
+        Place { seq: self.last, timestamp: i64::try_from(self.last / 1_000).unwrap_or(i64::MAX) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_rises_whatever_the_clock_does() {
+        let mut sequence = Sequence::after(0);
+        assert_eq!(sequence.next(5_000), Place { seq: 5_000, timestamp: 5 });
+        assert_eq!(sequence.next(5_000).seq, 5_001);
+        assert_eq!(sequence.next(4_000).seq, 5_002);
+        assert_eq!(sequence.next(9_000).seq, 9_000);
+    }
+}

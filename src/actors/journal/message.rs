@@ -1,0 +1,88 @@
+//! What the [`Journal`](super::Journal) receives.
+
+use tokio::sync::oneshot;
+
+use crate::{
+    actors::{
+        deliveries::{Deliveries, Ended, Finish},
+        mail::{Handle, mail},
+        outlet::{Outlet, WindowPermit},
+        registry::Registry,
+    },
+    event::{Fault, NewEvent, Uid},
+    store::{Binding, Write},
+    wire::Req,
+};
+
+/// Whom the journal tells. Comes once, before all else.
+#[derive(Debug)]
+pub struct Connect {
+    /// Gets committed events.
+    pub registry: Handle<Registry>,
+    /// Gets recorded outcomes.
+    pub deliveries: Handle<Deliveries>,
+}
+mail!(Connect => ());
+
+/// One publish of a link.
+#[derive(Debug)]
+pub struct Publishing {
+    /// Its request.
+    pub req: Req,
+    /// The event.
+    pub event: NewEvent,
+    /// Its place in the link's window.
+    pub permit: WindowPermit,
+}
+
+/// What a link published with one read, in order. Each is answered through the outlet.
+#[derive(Debug)]
+pub struct Publish {
+    /// The link.
+    pub outlet: Outlet,
+    /// Who it is, by its certificate.
+    pub publisher: Uid,
+    /// The events.
+    pub events: Vec<Publishing>,
+}
+mail!(Publish => ());
+
+/// Outcomes and attempts, to be recorded. Each outcome is reported to deliveries.
+#[derive(Debug)]
+pub struct Record {
+    /// Claims that end.
+    pub finishes: Vec<Finish>,
+    /// Attempts that ended without an outcome.
+    pub ended: Vec<Ended>,
+}
+mail!(Record => ());
+
+/// A binding to be made durable.
+#[derive(Debug)]
+pub struct Bind {
+    /// The binding; its id is given by the store.
+    pub binding: Binding,
+    /// Gets the stored binding.
+    pub made: oneshot::Sender<Result<Binding, Fault>>,
+}
+mail!(Bind => ());
+
+/// Rows that nobody waits for: cursors, log rows.
+#[derive(Debug)]
+pub struct Note(pub Vec<Write>);
+mail!(Note => ());
+
+/// No more publishes: they are refused. What is queued is committed.
+#[derive(Debug)]
+pub struct Close;
+mail!(Close => ());
+
+/// Asks for the number of writes that wait or are under way.
+#[derive(Debug)]
+pub struct Backlog;
+mail!(Backlog => usize);
+
+/// Ends the actor by a panic, to show that nothing is lost by one.
+#[derive(Debug)]
+pub struct Panic;
+mail!(Panic => ());

@@ -1,0 +1,306 @@
+//! Lets links in: a permit, then accept, then TLS under a deadline off the accept loop, then a connection.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
+
+use actix::{Actor, AsyncContext, Context, Handler, MessageResult, fut::wrap_future};
+use actix_rt::ArbiterHandle;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::timeout,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use super::{
+    connection::{Connection, ConnectionConfig, Core, Surroundings},
+    life::Life,
+    mail::{Handle, mail, measured},
+    monitor::{Monitor, Notice},
+    outlet::{LinkId, Outlet},
+};
+use crate::{
+    event::{Fault, Uid, code},
+    metrics::{CutReason, HandshakeFault, Meter, Metrics},
+    pki,
+    store::Store,
+    wire,
+};
+
+/// What a [`Listener`] is told at its start.
+pub struct ListenerConfig {
+    /// Links at once.
+    pub connections: usize,
+    /// How long a handshake may take.
+    pub handshake: Duration,
+    /// npm links are probed by TCP after so long without traffic.
+    pub keep_alive: Duration,
+    /// Who we are and whom we trust.
+    pub tls: TlsAcceptor,
+    /// For every connection.
+    pub connection: ConnectionConfig,
+    /// The threads that links are spread over.
+    pub arbiters: Vec<ArbiterHandle>,
+}
+
+/// A link is there.
+#[derive(Debug)]
+pub struct Opened(pub Outlet);
+mail!(Opened => ());
+
+/// A link ended.
+#[derive(Debug)]
+pub struct Closed(pub LinkId);
+mail!(Closed => ());
+
+/// Cuts all links, with a reason.
+#[derive(Debug)]
+pub struct CutAll {
+    /// For the metrics.
+    pub reason: CutReason,
+    /// For the other ends.
+    pub fault: Fault,
+}
+mail!(CutAll => ());
+
+/// No more links are let in.
+#[derive(Debug)]
+pub struct Close;
+mail!(Close => ());
+
+/// Asks for the number of links.
+#[derive(Debug)]
+pub struct Links;
+mail!(Links => usize);
+
+/// How long the accept loop rests after the system refused: it lacks descriptors, say.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// - **Role**: lets links in and knows all that are open.
+/// - **Owns**: the listening socket, the permits, the outlets of all links.
+/// - **Receives**: [`Opened`] and [`Closed`] from handshakes and connections; [`CutAll`], [`Close`], [`Links`] from
+///   the guardian.
+/// - **Sends**: nothing but cuts.
+/// - **Capacity**: a permit per link is taken before `accept`; without one, clients wait in the system's backlog.
+///   Messages are bounded by the links.
+/// - **On failure**: the hub drains and ends: without it no link can be let in.
+pub struct Listener {
+    meter: Meter,
+    metrics: Metrics,
+    links: HashMap<LinkId, Outlet>,
+    door: Option<Door>,
+    closing: watch::Sender<bool>,
+    _life: Life,
+}
+
+measured!(Listener);
+
+/// What the accept loop needs.
+struct Door {
+    socket: TcpListener,
+    config: Arc<ListenerConfig>,
+    core: watch::Receiver<Option<Core>>,
+    store: Store,
+    monitor: Handle<Monitor>,
+}
+
+impl Listener {
+    /// A listener on a bound socket. Links are let in while `core` holds a core.
+    #[must_use]
+    pub fn new(
+        config: ListenerConfig,
+        socket: TcpListener,
+        core: watch::Receiver<Option<Core>>,
+        store: Store,
+        monitor: Handle<Monitor>,
+        metrics: Metrics,
+        meter: Meter,
+        life: Life,
+    ) -> Self {
+        let door = Door { socket, config: Arc::new(config), core, store, monitor };
+        Self {
+            meter,
+            metrics,
+            links: HashMap::new(),
+            door: Some(door),
+            closing: watch::Sender::new(false),
+            _life: life,
+        }
+    }
+}
+
+impl Actor for Listener {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        if let Some(door) = self.door.take() {
+            let listener = Handle::new(ctx.address(), self.meter.clone());
+            let closing = self.closing.subscribe();
+            ctx.spawn(wrap_future(accept_all(door, listener, self.metrics.clone(), closing)));
+        }
+    }
+}
+
+impl Handler<Opened> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, message: Opened, _: &mut Self::Context) {
+        if *self.closing.borrow() {
+            message.0.cut(CutReason::Draining, super::draining());
+        }
+        self.links.insert(message.0.id(), message.0);
+    }
+}
+
+impl Handler<Closed> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, message: Closed, _: &mut Self::Context) {
+        self.links.remove(&message.0);
+    }
+}
+
+impl Handler<CutAll> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, message: CutAll, _: &mut Self::Context) {
+        for outlet in self.links.values() {
+            outlet.cut(message.reason, message.fault.clone());
+        }
+    }
+}
+
+impl Handler<Close> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, _: Close, _: &mut Self::Context) {
+        self.closing.send_replace(true);
+    }
+}
+
+impl Handler<Links> for Listener {
+    type Result = MessageResult<Links>;
+
+    fn handle(&mut self, _: Links, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.links.len())
+    }
+}
+
+/// Accepts until the listener closes; then the socket is closed with it.
+async fn accept_all(
+    mut door: Door,
+    listener: Handle<Listener>,
+    metrics: Metrics,
+    mut closing: watch::Receiver<bool>,
+) {
+    let permits = Arc::new(Semaphore::new(door.config.connections));
+    let connections = metrics.meter(crate::metrics::ActorKind::Connection);
+    let mut next = 0_u64;
+    loop {
+        let (permit, stream, peer) = tokio::select! {
+            _ = closing.wait_for(|closing| *closing) => return,
+            accepted = accept_one(&door, &permits) => accepted,
+        };
+        // While the core restarts, links wait here and in the backlog.
+        let core = tokio::select! {
+            _ = closing.wait_for(|closing| *closing) => return,
+            core = door.core.wait_for(Option::is_some) => core.ok().and_then(|core| core.clone()),
+        };
+        let Some(core) = core else { return };
+        next += 1;
+        let around = Surroundings {
+            config: door.config.connection.clone(),
+            core,
+            store: door.store.clone(),
+            listener: listener.clone(),
+            monitor: door.monitor.clone(),
+            metrics: metrics.clone(),
+            meter: connections.clone(),
+        };
+        let config = door.config.clone();
+        let turn = usize::try_from(next).unwrap_or_default() % config.arbiters.len().max(1);
+        let Some(arbiter) = config.arbiters.get(turn).cloned() else { return };
+        let link = LinkId(next);
+        let spawned = arbiter.spawn(async move { welcome(stream, peer, link, permit, config, around).await });
+        if !spawned {
+            tracing::error!("a thread for links is gone");
+            return;
+        }
+    }
+}
+
+async fn accept_one(
+    door: &Door,
+    permits: &Arc<Semaphore>,
+) -> (OwnedSemaphorePermit, std::net::TcpStream, SocketAddr) {
+    loop {
+        let Ok(permit) = permits.clone().acquire_owned().await else {
+            // The semaphore is never closed.
+            return std::future::pending().await;
+        };
+        match door.socket.accept().await.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
+            Ok((stream, peer)) => return (permit, stream, peer),
+            Err(error) => {
+                tracing::warn!(%error, "a link can't be accepted: are there descriptors left?");
+                tokio::time::sleep(ACCEPT_REST).await;
+            }
+        }
+    }
+}
+
+/// Handshake and first byte, then the session. Runs on the link's own thread.
+async fn welcome(
+    stream: std::net::TcpStream,
+    peer: SocketAddr,
+    link: LinkId,
+    permit: OwnedSemaphorePermit,
+    config: Arc<ListenerConfig>,
+    around: Surroundings,
+) {
+    let shaken = match timeout(config.handshake, shake(stream, &config)).await {
+        Ok(shaken) => shaken,
+        Err(_) => Err(Fault::refused(
+            code::HANDSHAKE_TIMEOUT,
+            format!("the handshake wasn't done after {:?}: is a TLS client at the other end?", config.handshake),
+        )),
+    };
+    match shaken {
+        Ok((socket, uid)) => {
+            let (outlet, outflow) = Outlet::new(link, config.connection.outbound_bytes);
+            around.listener.signal(Opened(outlet.clone()));
+            Connection::spawn(socket, uid, permit, (outlet, outflow), around);
+        }
+        Err(fault) => {
+            around.metrics.hub().handshakes_failed.of(HandshakeFault::of(&fault.code)).inc();
+            tracing::warn!(conn.id = %link, %peer, %fault, "handshake failed");
+            around.monitor.note(Notice::fault(&format!("handshake with {peer} failed"), &fault.to_string()));
+        }
+    }
+}
+
+async fn shake(
+    stream: std::net::TcpStream,
+    config: &ListenerConfig,
+) -> Result<(TlsStream<TcpStream>, Uid), Fault> {
+    let lost = |error: std::io::Error| {
+        Fault::retryable(code::LINK_LOST, format!("the link broke: {error}"), Duration::ZERO)
+    };
+    let stream = TcpStream::from_std(stream).map_err(lost)?;
+    stream.set_nodelay(true).map_err(lost)?;
+    let probes = TcpKeepalive::new().with_time(config.keep_alive);
+    SockRef::from(&stream).set_tcp_keepalive(&probes).map_err(lost)?;
+    let mut socket =
+        config.tls.accept(stream).await.map_err(|error| Fault::from(pki::tls::explain(&error)))?;
+    let chain = socket.get_ref().1.peer_certificates().unwrap_or_default();
+    let uid = pki::tls::peer_uid(chain).map_err(Fault::from)?;
+    // Alone in its TLS record: npm clients compare their whole first read with it.
+    socket.write_all(&[wire::READY]).await.map_err(lost)?;
+    socket.flush().await.map_err(lost)?;
+    Ok((socket, uid))
+}

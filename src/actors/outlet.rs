@@ -1,0 +1,335 @@
+//! The way out to one link: a queue bounded in bytes, and the permits that bound what a link has under way.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use tokio::sync::{Notify, mpsc};
+
+use super::dispatched::Dispatched;
+use crate::{
+    event::{Event, Fault},
+    metrics::CutReason,
+    wire::{Answer, Req, Sub, Token},
+};
+
+/// Numbers the links of one hub start; never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkId(pub u64);
+
+impl fmt::Display for LinkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a small frame counts for besides its payload, in bytes.
+const FRAME: usize = 64;
+
+/// An answer to one request.
+#[derive(Debug)]
+pub struct Answered {
+    /// Which request.
+    pub req: Req,
+    /// How it ended.
+    pub result: Result<Answer, Fault>,
+    /// The place in the publish window that it frees once it's written.
+    pub permit: Option<WindowPermit>,
+}
+
+/// An event for the subscriptions of a link.
+#[derive(Debug)]
+pub struct EventPush {
+    /// Which subscriptions match.
+    pub subs: Vec<Sub>,
+    /// The event.
+    pub event: Arc<Dispatched>,
+}
+
+/// A claim for a consumer of a link.
+#[derive(Debug)]
+pub struct ClaimPush {
+    /// Which consumer.
+    pub sub: Sub,
+    /// Names the claim.
+    pub token: Token,
+    /// 1 at the first delivery.
+    pub attempt: u32,
+    /// The event.
+    pub event: Arc<Dispatched>,
+}
+
+/// What the writer of a link is to send.
+#[derive(Debug)]
+pub enum Frame {
+    /// Answers to requests.
+    Answers(Vec<Answered>),
+    /// One event of an answer that has several.
+    Item(Req, Box<Event>),
+    /// Events for subscriptions, v1.
+    Events(Vec<EventPush>),
+    /// Claims.
+    Claims(Vec<ClaimPush>),
+    /// Events for npm links.
+    Npm(Vec<Arc<Dispatched>>),
+    /// Bytes that are encoded already.
+    Raw(Bytes),
+    /// The last words: after them the link is closed. Without words for npm links.
+    Bye(Option<Fault>),
+}
+
+impl Frame {
+    fn weight(&self) -> usize {
+        let events = |events: usize, weights: usize| events * FRAME + weights;
+        match self {
+            Frame::Answers(answers) => answers.len() * FRAME,
+            Frame::Item(_, event) => FRAME + event.weight(),
+            Frame::Events(pushes) => {
+                events(pushes.len(), pushes.iter().map(|push| push.event.weight()).sum())
+            }
+            Frame::Claims(pushes) => {
+                events(pushes.len(), pushes.iter().map(|push| push.event.weight()).sum())
+            }
+            Frame::Npm(pushes) => pushes.len() * 4 * FRAME,
+            Frame::Raw(bytes) => FRAME + bytes.len(),
+            Frame::Bye(_) => FRAME,
+        }
+    }
+}
+
+/// A frame in the queue, with what it counts for.
+#[derive(Debug)]
+pub struct Queued {
+    /// The frame.
+    pub frame: Frame,
+    /// Frees its bytes when dropped.
+    pub weight: QueuedWeight,
+}
+
+/// Bytes of a link's queue; freed when dropped.
+#[derive(Debug)]
+pub struct QueuedWeight {
+    gauge: Arc<LinkGauge>,
+    bytes: usize,
+}
+
+impl Drop for QueuedWeight {
+    fn drop(&mut self) {
+        self.gauge.queued_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.gauge.drained.notify_waiters();
+    }
+}
+
+/// What a link has under way, counted where several threads see it.
+#[derive(Debug, Default)]
+pub struct LinkGauge {
+    queued_bytes: AtomicUsize,
+    window_requests: AtomicUsize,
+    window_bytes: AtomicUsize,
+    cut: AtomicBool,
+    drained: Notify,
+    /// When something was last written, in milliseconds since `born`.
+    wrote: AtomicU64,
+}
+
+/// A place in a link's publish window; freed when dropped.
+#[derive(Debug)]
+pub struct WindowPermit {
+    gauge: Arc<LinkGauge>,
+    bytes: usize,
+}
+
+impl Drop for WindowPermit {
+    fn drop(&mut self) {
+        self.gauge.window_requests.fetch_sub(1, Ordering::AcqRel);
+        self.gauge.window_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// The way out to one link. Cheap to clone; sending never waits: a link whose queue is full is cut.
+#[derive(Clone)]
+pub struct Outlet {
+    id: LinkId,
+    frames: mpsc::UnboundedSender<Queued>,
+    cuts: mpsc::UnboundedSender<Cut>,
+    gauge: Arc<LinkGauge>,
+    limit: usize,
+    born: Instant,
+}
+
+/// A link is to be closed, and why.
+#[derive(Debug, Clone)]
+pub struct Cut {
+    /// For the metrics.
+    pub reason: CutReason,
+    /// For the other end, if it can be told.
+    pub fault: Fault,
+}
+
+/// The receiving ends of an [`Outlet`]: one for the writer, one for the connection.
+#[derive(Debug)]
+pub struct Outflow {
+    /// What to send. The bytes in it are bounded by the outlet's limit, so the channel itself needs no bound.
+    pub frames: mpsc::UnboundedReceiver<Queued>,
+    /// At most one cut ever comes.
+    pub cuts: mpsc::UnboundedReceiver<Cut>,
+}
+
+impl Outlet {
+    /// A way out that holds at most `limit` bytes.
+    #[must_use]
+    pub fn new(id: LinkId, limit: usize) -> (Self, Outflow) {
+        let (frames, frames_out) = mpsc::unbounded_channel();
+        let (cuts, cuts_out) = mpsc::unbounded_channel();
+        let gauge = Arc::new(LinkGauge::default());
+        (Self { id, frames, cuts, gauge, limit, born: Instant::now() }, Outflow { frames: frames_out, cuts: cuts_out })
+    }
+
+    /// Which link.
+    #[must_use]
+    pub fn id(&self) -> LinkId {
+        self.id
+    }
+
+    /// Queues a frame. False: the link is cut, or is being cut now since its queue is full.
+    pub fn send(&self, frame: Frame) -> bool {
+        if self.is_cut() {
+            return false;
+        }
+        let bytes = frame.weight();
+        let before = self.gauge.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
+        let weight = QueuedWeight { gauge: self.gauge.clone(), bytes };
+        if before > 0 && before + bytes > self.limit {
+            drop(weight);
+            self.cut(
+                CutReason::SlowSubscriber,
+                Fault::retryable(
+                    crate::event::code::SLOW_SUBSCRIBER,
+                    format!(
+                        "this link has over {} bytes waiting to be read: read faster, subscribe to less, or \
+                         spread it over several links",
+                        self.limit
+                    ),
+                    Duration::from_millis(100),
+                ),
+            );
+            return false;
+        }
+        // A writer that is gone has dropped its receiver: the connection is ending anyway.
+        self.frames.send(Queued { frame, weight }).is_ok()
+    }
+
+    /// Answers one request.
+    pub fn answer(&self, req: Req, result: Result<Answer, Fault>) -> bool {
+        self.send(Frame::Answers(vec![Answered { req, result, permit: None }]))
+    }
+
+    /// Closes the link, saying why. Only the first call counts.
+    pub fn cut(&self, reason: CutReason, fault: Fault) {
+        if !self.gauge.cut.swap(true, Ordering::AcqRel) {
+            // The connection is gone if nobody listens, which is what was wanted.
+            let _ = self.cuts.send(Cut { reason, fault });
+        }
+    }
+
+    /// Whether [`Self::cut`] was called.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.gauge.cut.load(Ordering::Acquire)
+    }
+
+    /// Queues the last words past the limit.
+    pub fn bye(&self, fault: Option<Fault>) {
+        let weight = QueuedWeight { gauge: self.gauge.clone(), bytes: 0 };
+        // As above: without a writer there is nobody to tell.
+        let _ = self.frames.send(Queued { frame: Frame::Bye(fault), weight });
+    }
+
+    /// The writer has sent all that was queued.
+    pub fn wrote(&self) {
+        let since = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.gauge.wrote.store(since, Ordering::Release);
+    }
+
+    /// For how long nothing was sent.
+    #[must_use]
+    pub fn quiet_for(&self) -> Duration {
+        let wrote = Duration::from_millis(self.gauge.wrote.load(Ordering::Acquire));
+        self.born.elapsed().saturating_sub(wrote)
+    }
+
+    /// Bytes that wait to be written.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        self.gauge.queued_bytes.load(Ordering::Acquire)
+    }
+
+    /// Waits until the queue is at most half full or the link is cut.
+    pub async fn room(&self) {
+        loop {
+            let drained = self.gauge.drained.notified();
+            if self.queued_bytes() <= self.limit / 2 || self.is_cut() {
+                return;
+            }
+            drained.await;
+        }
+    }
+
+    /// A place in the publish window of `requests` and `bytes`; none if it's beyond. A lone request always fits.
+    #[must_use]
+    pub fn window(&self, weight: usize, requests: usize, bytes: usize) -> Option<WindowPermit> {
+        let open = self.gauge.window_requests.fetch_add(1, Ordering::AcqRel);
+        let held = self.gauge.window_bytes.fetch_add(weight, Ordering::AcqRel);
+        let permit = WindowPermit { gauge: self.gauge.clone(), bytes: weight };
+        (open == 0 || (open < requests && held + weight <= bytes)).then_some(permit)
+    }
+}
+
+impl fmt::Debug for Outlet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outlet").field("id", &self.id).field("queued_bytes", &self.queued_bytes()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_cuts_the_link_once() {
+        let (outlet, mut out) = Outlet::new(LinkId(1), 1_000);
+        assert!(outlet.send(Frame::Raw(Bytes::from(vec![0; 800]))));
+        assert!(!outlet.send(Frame::Raw(Bytes::from(vec![0; 800]))));
+        assert!(!outlet.send(Frame::Raw(Bytes::new())), "nothing after the cut");
+        let cut = out.cuts.try_recv().unwrap();
+        assert_eq!(cut.fault.code, crate::event::code::SLOW_SUBSCRIBER);
+        assert!(out.cuts.try_recv().is_err());
+        drop(out.frames.try_recv().unwrap());
+        assert_eq!(outlet.queued_bytes(), 0);
+    }
+
+    #[test]
+    fn one_frame_always_fits() {
+        let (outlet, _out) = Outlet::new(LinkId(1), 1_000);
+        assert!(outlet.send(Frame::Raw(Bytes::from(vec![0; 5_000]))));
+    }
+
+    #[test]
+    fn the_window_ends_where_it_says() {
+        let (outlet, _out) = Outlet::new(LinkId(1), 1_000);
+        let lone = outlet.window(5_000, 2, 1_000).unwrap();
+        assert!(outlet.window(1, 2, 1_000).is_none(), "bytes are used up");
+        drop(lone);
+        let first = outlet.window(10, 2, 1_000).unwrap();
+        let _second = outlet.window(10, 2, 1_000).unwrap();
+        assert!(outlet.window(10, 2, 1_000).is_none(), "requests are used up");
+        drop(first);
+        assert!(outlet.window(10, 2, 1_000).is_some());
+    }
+}

@@ -1,0 +1,183 @@
+//! Who wants what, and the fan-out of committed events.
+
+mod message;
+mod ring;
+mod routes;
+
+use std::time::Instant;
+
+use actix::{Actor, ActorContext, Context, Handler};
+
+pub use message::{
+    Committed, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
+};
+pub use ring::RingLimits;
+
+use self::routes::{Push, Routes};
+use super::{
+    deliveries::{Deliveries, Dispatch},
+    life::{Halt, Life},
+    mail::{Handle, measured},
+    outlet::{Frame, Outlet},
+};
+use crate::{
+    metrics::{Meter, Metrics},
+    wire::Answer,
+};
+
+/// What a [`Registry`] is told at its start.
+#[derive(Debug, Clone, Copy)]
+pub struct RegistryConfig {
+    /// The late subscribers' ring.
+    pub ring: RingLimits,
+    /// Subscriptions and consumers of one link.
+    pub subscriptions: usize,
+}
+
+/// - **Role**: knows what every link wants; sends each committed event to the links that want it.
+/// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence.
+/// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`LinkGone`] from connections;
+///   [`Committed`] from the journal.
+/// - **Sends**: frames into the links' outlets; [`Dispatch`] to deliveries.
+/// - **Capacity**: its mailbox is offered to by connections, which refuse the request when it is full;
+///   `Committed` comes at most once per commit. A link whose outlet is full is cut.
+/// - **On failure**: the core restarts as one; links are cut and subscribe again.
+#[derive(Debug)]
+pub struct Registry {
+    meter: Meter,
+    metrics: Metrics,
+    routes: Routes,
+    deliveries: Handle<Deliveries>,
+    _life: Life,
+}
+
+measured!(Registry);
+
+impl Registry {
+    /// A registry after the events up to `head`.
+    #[must_use]
+    pub fn new(
+        config: RegistryConfig,
+        metrics: Metrics,
+        meter: Meter,
+        head: u64,
+        deliveries: Handle<Deliveries>,
+        life: Life,
+    ) -> Self {
+        Self {
+            meter,
+            metrics,
+            routes: Routes::new(config.ring, head, config.subscriptions),
+            deliveries,
+            _life: life,
+        }
+    }
+
+    fn push(&self, outlet: &Outlet, push: Push) {
+        self.metrics.hub().delivered.add(push.len() as u64);
+        outlet.send(match push {
+            Push::Events(events) => Frame::Events(events),
+            Push::Npm(events) => Frame::Npm(events),
+        });
+    }
+}
+
+impl Actor for Registry {
+    type Context = Context<Self>;
+}
+
+impl Handler<Subscribe> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: Subscribe, _: &mut Self::Context) {
+        let Subscribe { outlet, req, sub, domain, name } = message;
+        let late = self.routes.subscribe(&outlet, sub, domain, name, Instant::now());
+        outlet.answer(req, Ok(Answer::Position(self.routes.head())));
+        if !late.is_empty() {
+            self.push(&outlet, Push::Events(late));
+        }
+    }
+}
+
+impl Handler<SubscribeNpm> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: SubscribeNpm, _: &mut Self::Context) {
+        let SubscribeNpm { outlet, domain, name } = message;
+        let late = self.routes.subscribe_npm(&outlet, domain, name, Instant::now());
+        if !late.is_empty() {
+            self.push(&outlet, Push::Npm(late));
+        }
+    }
+}
+
+impl Handler<UnsubscribeNpm> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: UnsubscribeNpm, _: &mut Self::Context) {
+        self.routes.unsubscribe_npm(message.link, &message.domain, &message.name);
+    }
+}
+
+impl Handler<Unsubscribe> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: Unsubscribe, _: &mut Self::Context) {
+        let Unsubscribe { outlet, req, sub } = message;
+        self.routes.unsubscribe(outlet.id(), sub);
+        outlet.answer(req, Ok(Answer::Done));
+    }
+}
+
+impl Handler<Watch> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: Watch, _: &mut Self::Context) {
+        let Watch { outlet, sub, domain, name } = message;
+        self.routes.watch(&outlet, sub, domain, name);
+    }
+}
+
+impl Handler<Unwatch> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: Unwatch, _: &mut Self::Context) {
+        self.routes.unwatch(message.link, message.sub);
+    }
+}
+
+impl Handler<LinkGone> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: LinkGone, _: &mut Self::Context) {
+        self.routes.link_gone(message.0);
+    }
+}
+
+impl Handler<Committed> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: Committed, _: &mut Self::Context) {
+        let Committed(events) = message;
+        for (outlet, push) in self.routes.dispatch(&events, Instant::now()) {
+            self.push(&outlet, push);
+        }
+        self.deliveries.signal(Dispatch(events));
+    }
+}
+
+impl Handler<Halt> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, _: Halt, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
+
+impl Handler<Panic> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, _: Panic, _: &mut Self::Context) {
+        panic!("the registry was told to panic");
+    }
+}

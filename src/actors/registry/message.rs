@@ -1,0 +1,104 @@
+//! What the [`Registry`](super::Registry) receives.
+
+use std::sync::Arc;
+
+use crate::{
+    actors::{
+        dispatched::Dispatched,
+        mail::mail,
+        outlet::{LinkId, Outlet},
+    },
+    event::Pattern,
+    wire::{Req, Sub},
+};
+
+/// A v1 link wants a copy of every matching event. Answered through its outlet.
+#[derive(Debug)]
+pub struct Subscribe {
+    /// The link.
+    pub outlet: Outlet,
+    /// Its request.
+    pub req: Req,
+    /// The number that it chose.
+    pub sub: Sub,
+    /// Of which domains.
+    pub domain: Pattern,
+    /// Of which names.
+    pub name: Pattern,
+}
+mail!(Subscribe => ());
+
+/// An npm link wants a copy of every matching event. npm has no answer to it.
+#[derive(Debug)]
+pub struct SubscribeNpm {
+    /// The link.
+    pub outlet: Outlet,
+    /// The domain, literally.
+    pub domain: Pattern,
+    /// The name, literally, or every name.
+    pub name: Pattern,
+}
+mail!(SubscribeNpm => ());
+
+/// An npm link takes a subscription back.
+#[derive(Debug)]
+pub struct UnsubscribeNpm {
+    /// The link.
+    pub link: LinkId,
+    /// As it was subscribed.
+    pub domain: Pattern,
+    /// As it was subscribed.
+    pub name: Pattern,
+}
+mail!(UnsubscribeNpm => ());
+
+/// A v1 link takes a subscription back. Answered through its outlet.
+#[derive(Debug)]
+pub struct Unsubscribe {
+    /// The link.
+    pub outlet: Outlet,
+    /// Its request.
+    pub req: Req,
+    /// Which subscription.
+    pub sub: Sub,
+}
+mail!(Unsubscribe => ());
+
+/// A link consumes such events: they don't count as unseen by any link.
+#[derive(Debug)]
+pub struct Watch {
+    /// The link.
+    pub outlet: Outlet,
+    /// The consumer's number.
+    pub sub: Sub,
+    /// Of which domains.
+    pub domain: Pattern,
+    /// Of which names.
+    pub name: Pattern,
+}
+mail!(Watch => ());
+
+/// A link consumes no longer what it asked for by [`Watch`].
+#[derive(Debug)]
+pub struct Unwatch {
+    /// The link.
+    pub link: LinkId,
+    /// The consumer's number.
+    pub sub: Sub,
+}
+mail!(Unwatch => ());
+
+/// A link ended.
+#[derive(Debug)]
+pub struct LinkGone(pub LinkId);
+mail!(LinkGone => ());
+
+/// Events were committed, in sequence.
+#[derive(Debug)]
+pub struct Committed(pub Vec<Arc<Dispatched>>);
+mail!(Committed => ());
+
+/// Ends the actor by a panic, to show that nothing is lost by one.
+#[derive(Debug)]
+pub struct Panic;
+mail!(Panic => ());

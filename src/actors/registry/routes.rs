@@ -1,0 +1,222 @@
+//! The pure state of the registry: who wants what, and what to send to whom.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Instant,
+};
+
+use super::ring::{Ring, RingLimits};
+use crate::{
+    actors::{
+        dispatched::Dispatched,
+        outlet::{EventPush, LinkId, Outlet},
+    },
+    event::{Pattern, PatternIndex},
+    wire::Sub,
+};
+
+/// One wish of one link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Route {
+    link: LinkId,
+    wish: Wish,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Wish {
+    /// A v1 subscription.
+    Subscription(Sub),
+    /// A v1 consumer: it gets its events elsewhere, but they don't count as unseen.
+    Consumer(Sub),
+    /// An npm subscription, numbered here.
+    Npm(u32),
+}
+
+#[derive(Debug)]
+struct Link {
+    outlet: Outlet,
+    wishes: HashMap<Wish, (Pattern, Pattern)>,
+    npm_made: u32,
+}
+
+/// What one link is to be sent.
+#[derive(Debug)]
+pub enum Push {
+    /// To a v1 link.
+    Events(Vec<EventPush>),
+    /// To an npm link.
+    Npm(Vec<Arc<Dispatched>>),
+}
+
+impl Push {
+    /// How many events it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Push::Events(events) => events.len(),
+            Push::Npm(events) => events.len(),
+        }
+    }
+}
+
+/// Who wants what.
+#[derive(Debug)]
+pub struct Routes {
+    index: PatternIndex<Route>,
+    links: HashMap<LinkId, Link>,
+    ring: Ring,
+    /// The last sequence number that was dispatched.
+    head: u64,
+    most: usize,
+}
+
+impl Routes {
+    /// Nobody wants anything yet. `most` bounds the subscriptions of one npm link; those of a v1 link its
+    /// connection bounds.
+    #[must_use]
+    pub fn new(ring: RingLimits, head: u64, most: usize) -> Self {
+        Self { index: PatternIndex::default(), links: HashMap::new(), ring: Ring::new(ring), head, most }
+    }
+
+    /// The last sequence number that was dispatched.
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// A v1 subscription of a number that its link doesn't use; returns the events that it still gets though it
+    /// comes late.
+    pub fn subscribe(
+        &mut self,
+        outlet: &Outlet,
+        sub: Sub,
+        domain: Pattern,
+        name: Pattern,
+        now: Instant,
+    ) -> Vec<EventPush> {
+        let late = self.ring.claim(outlet.id(), &domain, &name, now);
+        self.add(outlet, Wish::Subscription(sub), domain, name);
+        late.into_iter().map(|event| EventPush { subs: vec![sub], event }).collect()
+    }
+
+    /// An npm subscription; a repeated one changes nothing. Returns the events that it still gets.
+    pub fn subscribe_npm(
+        &mut self,
+        outlet: &Outlet,
+        domain: Pattern,
+        name: Pattern,
+        now: Instant,
+    ) -> Vec<Arc<Dispatched>> {
+        let link = self.links.get(&outlet.id());
+        let wishes = link.map_or(0, |link| link.wishes.len());
+        if wishes >= self.most || link.is_some_and(|link| link.has(&domain, &name)) {
+            return Vec::new();
+        }
+        let late = self.ring.claim(outlet.id(), &domain, &name, now);
+        let wish = Wish::Npm(link.map_or(0, |link| link.npm_made));
+        self.add(outlet, wish, domain, name);
+        if let Some(link) = self.links.get_mut(&outlet.id()) {
+            link.npm_made += 1;
+        }
+        late
+    }
+
+    /// Takes an npm subscription back.
+    pub fn unsubscribe_npm(&mut self, link: LinkId, domain: &Pattern, name: &Pattern) {
+        let wish = self.links.get(&link).and_then(|link| {
+            link.wishes.iter().find(|(_, (d, n))| d == domain && n == name).map(|(wish, _)| *wish)
+        });
+        if let Some(wish) = wish {
+            self.remove(link, wish);
+        }
+    }
+
+    /// Takes a v1 subscription back. False: there is none of this number.
+    pub fn unsubscribe(&mut self, link: LinkId, sub: Sub) -> bool {
+        self.remove(link, Wish::Subscription(sub))
+    }
+
+    /// A v1 consumer, for whom events don't count as unseen.
+    pub fn watch(&mut self, outlet: &Outlet, sub: Sub, domain: Pattern, name: Pattern) {
+        self.add(outlet, Wish::Consumer(sub), domain, name);
+    }
+
+    /// The consumer is gone.
+    pub fn unwatch(&mut self, link: LinkId, sub: Sub) {
+        self.remove(link, Wish::Consumer(sub));
+    }
+
+    /// The link is gone with all that it wanted.
+    pub fn link_gone(&mut self, link: LinkId) {
+        let Some(gone) = self.links.remove(&link) else { return };
+        for (wish, (domain, name)) in gone.wishes {
+            self.index.remove(&domain, &name, &Route { link, wish });
+        }
+    }
+
+    /// Events were committed, in sequence: what each link is to be sent, each event once per link.
+    pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: Instant) -> Vec<(Outlet, Push)> {
+        let mut pushes: BTreeMap<LinkId, Push> = BTreeMap::new();
+        for event in events {
+            self.head = self.head.max(event.seq);
+            let mut unseen = true;
+            self.index.matching(&event.event.domain, &event.event.name, |route| {
+                unseen = false;
+                match route.wish {
+                    Wish::Subscription(sub) => {
+                        let push = pushes.entry(route.link).or_insert_with(|| Push::Events(Vec::new()));
+                        if let Push::Events(list) = push {
+                            match list.last_mut().filter(|last| last.event.seq == event.seq) {
+                                Some(last) => last.subs.push(sub),
+                                None => list.push(EventPush { subs: vec![sub], event: event.clone() }),
+                            }
+                        }
+                    }
+                    Wish::Npm(_) => {
+                        let push = pushes.entry(route.link).or_insert_with(|| Push::Npm(Vec::new()));
+                        if let Push::Npm(list) = push
+                            && list.last().is_none_or(|last| last.seq != event.seq)
+                        {
+                            list.push(event.clone());
+                        }
+                    }
+                    Wish::Consumer(_) => {}
+                }
+            });
+            if unseen {
+                self.ring.keep(event.clone(), now);
+            }
+        }
+        let links = &self.links;
+        pushes
+            .into_iter()
+            .filter_map(|(link, push)| links.get(&link).map(|link| (link.outlet.clone(), push)))
+            .collect()
+    }
+
+    fn add(&mut self, outlet: &Outlet, wish: Wish, domain: Pattern, name: Pattern) {
+        self.index.insert(&domain, &name, Route { link: outlet.id(), wish });
+        self.links
+            .entry(outlet.id())
+            .or_insert_with(|| Link { outlet: outlet.clone(), wishes: HashMap::new(), npm_made: 0 })
+            .wishes
+            .insert(wish, (domain, name));
+    }
+
+    fn remove(&mut self, link: LinkId, wish: Wish) -> bool {
+        let removed = self.links.get_mut(&link).and_then(|link| link.wishes.remove(&wish));
+        let Some((domain, name)) = removed else { return false };
+        self.index.remove(&domain, &name, &Route { link, wish });
+        if self.links.get(&link).is_some_and(|link| link.wishes.is_empty()) {
+            self.links.remove(&link);
+        }
+        true
+    }
+}
+
+impl Link {
+    fn has(&self, domain: &Pattern, name: &Pattern) -> bool {
+        self.wishes.values().any(|(d, n)| d == domain && n == name)
+    }
+}

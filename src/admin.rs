@@ -1,0 +1,141 @@
+//! HTTP for monitoring and operators, by default on 127.0.0.1:50080.
+//!
+//! - `GET /livez`: 200 as long as HTTP is served at all.
+//! - `GET /readyz`: 200 when the hub takes work, else 503; a JSON body says the state and why.
+//! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
+//! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
+//!
+//! Every request must name this machine in `Host`: a loopback name or address, or the configured address;
+//! else it is answered by 421. Without that a web page could reach the hub through a browser on the same
+//! machine, by a name of its own that it makes point here.
+
+mod access;
+mod endpoint;
+mod token;
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    time::Duration,
+};
+
+use actix_web::{App, HttpServer, dev::Server, middleware::from_fn, web};
+use tokio::sync::watch;
+
+use crate::{
+    event::code,
+    metrics::{Metrics, Readiness},
+};
+
+pub use token::{AdminToken, TOKEN_FILE};
+
+/// HTTP connections at once; more wait in the listen queue.
+const MAX_CONNECTIONS: usize = 256;
+/// A request's head must be here by then.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// An idle connection is closed after it.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// Seconds that open requests have to end when the server is told to stop.
+const SHUTDOWN_SECONDS: u64 = 2;
+
+/// Where to serve.
+#[derive(Debug, Clone, Copy)]
+pub struct AdminConfig {
+    /// Address and port; port 0 takes any free one.
+    pub addr: SocketAddr,
+}
+
+/// What the endpoints show.
+#[derive(Debug, Clone)]
+pub struct AdminState {
+    /// The numbers.
+    pub metrics: Metrics,
+    /// Whether the hub takes work. When its sender is gone, the last value holds.
+    pub ready: watch::Receiver<Readiness>,
+    /// What opens the rest.
+    pub token: AdminToken,
+}
+
+/// Why there is no admin HTTP.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// The address can't be bound.
+    #[error(
+        "the admin HTTP server can't listen on {addr}: {source}; stop what listens there, or set `admin.ip` and \
+         `admin.port` (0: any free port) to another address, or turn it off by `admin.enabled = false`"
+    )]
+    Address {
+        /// The address.
+        addr: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The token can't be read or written.
+    #[error("the admin token {path} can't be {action}: {source}; the hub must own that file and its folder", path = path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// `read` or `written`.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file holds no token.
+    #[error(
+        "the file {path} holds no admin token: at least {minimum} letters and digits in one line are expected; remove \
+         the file and the next start makes a new token",
+        path = path.display(), minimum = token::MIN_LEN
+    )]
+    TokenDamaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system has no random bytes.
+    #[error("the system gave no random bytes for the admin token")]
+    Random,
+}
+
+impl AdminError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Address { .. } => code::ADDRESS,
+            Self::TokenFile { .. } | Self::TokenDamaged { .. } => code::DATA_FOLDER,
+            Self::Random => code::INTERNAL,
+        }
+    }
+}
+
+/// Binds the address and makes the server, one worker thread of its own. It serves once the returned
+/// [`Server`] is awaited or spawned; [`Server::handle`] stops it. Signals are left to the caller.
+///
+/// # Errors
+/// [`AdminError::Address`] when the address can't be bound, for example because it is in use.
+pub fn serve(config: AdminConfig, state: AdminState) -> Result<(Server, SocketAddr), AdminError> {
+    let failed = |source| AdminError::Address { addr: config.addr, source };
+    let listener = TcpListener::bind(config.addr).map_err(failed)?;
+    let addr = listener.local_addr().map_err(failed)?;
+    let hosts = access::Hosts::of(config.addr.ip());
+    let server = HttpServer::new(move || {
+        App::new()
+            .app_data(web::Data::new(state.clone()))
+            .app_data(web::Data::new(hosts))
+            .configure(endpoint::all)
+            .wrap(from_fn(access::only_known_hosts))
+    })
+    .workers(1)
+    .disable_signals()
+    .max_connections(MAX_CONNECTIONS)
+    .client_request_timeout(REQUEST_TIMEOUT)
+    .keep_alive(KEEP_ALIVE)
+    .shutdown_timeout(SHUTDOWN_SECONDS)
+    .listen(listener)
+    .map_err(failed)?;
+    Ok((server.run(), addr))
+}
+
+#[cfg(test)]
+mod tests;

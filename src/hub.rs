@@ -1,0 +1,202 @@
+//! The hub: the broker as a value that a program starts, watches and stops.
+//!
+//! It runs in a thread of its own with an actix system, so that it can be started from plain tokio, from another
+//! actix system, or from neither.
+
+mod certificates;
+mod core;
+mod drain;
+mod error;
+mod folder;
+mod guardian;
+mod start;
+
+use std::{net::SocketAddr, path::PathBuf, thread};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use drain::DrainOutcome;
+pub use error::HubError;
+
+use crate::{
+    config::HubConfig,
+    metrics::{ActorKind, Metrics, MetricsSnapshot, Readiness},
+};
+
+/// What a started hub is and where.
+#[derive(Debug, Clone)]
+pub struct HubInfo {
+    /// Its id.
+    pub id: String,
+    /// Raised at each start.
+    pub epoch: u64,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Where its admin HTTP is, if it is on.
+    pub admin: Option<SocketAddr>,
+    /// Its data folder, absolute.
+    pub data: PathBuf,
+    /// The operator's bundle, with which clients on this machine connect.
+    pub bundle: PathBuf,
+    /// SHA-256 of the root certificate.
+    pub fingerprint: String,
+}
+
+/// Builds a hub.
+#[derive(Debug, Clone, Default)]
+pub struct HubBuilder {
+    config: HubConfig,
+}
+
+/// The hub's entry point.
+#[derive(Debug)]
+pub struct Hub;
+
+impl Hub {
+    /// A hub with the defaults, to be started.
+    #[must_use]
+    pub fn builder() -> HubBuilder {
+        HubBuilder::default()
+    }
+}
+
+impl HubBuilder {
+    /// Takes a whole configuration.
+    #[must_use]
+    pub fn config(mut self, config: HubConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Keeps its data in this folder.
+    #[must_use]
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.config.data = folder.into();
+        self
+    }
+
+    /// Starts the hub in a thread of its own and waits until it is ready.
+    ///
+    /// # Errors
+    /// [`HubError`] says what is missing: the folder, the address, the database.
+    pub async fn start(self) -> Result<HubHandle, HubError> {
+        let metrics = Metrics::new();
+        let readiness = watch::Sender::new(Readiness::Starting);
+        let (ready, started) = oneshot::channel();
+        let (commands, asked) = mpsc::unbounded_channel();
+        let (over, ended) = watch::channel(None);
+        let watched = readiness.subscribe();
+        let thread = {
+            let metrics = metrics.clone();
+            thread::Builder::new()
+                .name("eventflow-hub".into())
+                .spawn(move || {
+                    let system = actix_rt::System::new();
+                    let run = start::run(self.config, metrics, readiness, ready, asked);
+                    let end = system.block_on(run);
+                    drop(system);
+                    over.send_replace(Some(end));
+                })
+                .map_err(HubError::Thread)?
+        };
+        match started.await {
+            Ok(Ok(info)) => Ok(HubHandle {
+                info,
+                metrics,
+                readiness: watched,
+                commands,
+                ended,
+                thread: Some(thread),
+            }),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(HubError::Vanished),
+        }
+    }
+}
+
+/// How a hub's life ended: drained, or given up.
+#[derive(Debug, Clone)]
+pub(crate) enum End {
+    /// By [`HubHandle::shutdown`].
+    Drained(DrainOutcome),
+    /// By a failure; what could be drained was.
+    Failed(std::sync::Arc<HubError>),
+}
+
+/// What a handle asks of its hub. A handful in a life.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Shutdown,
+    Panic(ActorKind),
+}
+
+/// A running hub. Dropping it stops the hub without waiting for the drain to end.
+#[derive(Debug)]
+pub struct HubHandle {
+    info: HubInfo,
+    metrics: Metrics,
+    readiness: watch::Receiver<Readiness>,
+    commands: mpsc::UnboundedSender<Command>,
+    ended: watch::Receiver<Option<End>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl HubHandle {
+    /// What it is and where.
+    #[must_use]
+    pub fn info(&self) -> &HubInfo {
+        &self.info
+    }
+
+    /// Its numbers now.
+    #[must_use]
+    pub fn metrics(&self) -> MetricsSnapshot {
+        self.metrics.snapshot()
+    }
+
+    /// Whether it can be given work; the receiver can wait for a change.
+    #[must_use]
+    pub fn readiness(&self) -> watch::Receiver<Readiness> {
+        self.readiness.clone()
+    }
+
+    /// Drains the hub and waits until it is over: no thread, port or lock is left.
+    ///
+    /// # Errors
+    /// [`HubError`] if the hub had failed by itself.
+    pub async fn shutdown(mut self) -> Result<DrainOutcome, HubError> {
+        // A hub that ended already has nothing to be told.
+        let _ = self.commands.send(Command::Shutdown);
+        let end = self.end().await;
+        if let Some(thread) = self.thread.take() {
+            // It has said its last word, so this doesn't block; a panic was reported as `Vanished`.
+            let _ = thread.join();
+        }
+        end
+    }
+
+    /// Waits until the hub ends by itself: only after failures.
+    ///
+    /// # Errors
+    /// Always the failure, unless another handle's shutdown ended it.
+    pub async fn end(&mut self) -> Result<DrainOutcome, HubError> {
+        match self.ended.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(End::Drained(outcome))) => Ok(*outcome),
+            Ok(Some(End::Failed(error))) => Err(HubError::Failed(error.clone())),
+            Ok(None) | Err(_) => Err(HubError::Vanished),
+        }
+    }
+
+    /// Makes an actor of the core panic, to see that nothing is lost by it.
+    #[doc(hidden)]
+    pub fn inject_panic(&self, kind: ActorKind) {
+        let _ = self.commands.send(Command::Panic(kind));
+    }
+}
+
+impl Drop for HubHandle {
+    fn drop(&mut self) {
+        // A hub that ended already has nothing to be told.
+        let _ = self.commands.send(Command::Shutdown);
+    }
+}

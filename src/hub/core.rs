@@ -1,0 +1,140 @@
+//! Makes the core: journal, registry and deliveries, from what the store knows. The only place that ties them.
+
+use std::time::Duration;
+
+use actix::{Actor, Context};
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    actors::{
+        connection::Core,
+        deliveries::{Deliveries, DeliveriesConfig, Loaded},
+        journal::{Connect, Journal, JournalConfig, Sequence},
+        life::{Exited, Life},
+        mail::Handle,
+        registry::{Registry, RegistryConfig},
+    },
+    metrics::{ActorKind, Metrics, Readiness},
+    store::{Store, StoreError},
+};
+
+/// Places in the mailboxes of the core. What goes past them is bounded elsewhere: by windows, credit and links.
+const MAILBOX: usize = 4_096;
+/// How long a member of a new core may take to answer.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// What each new core is made of.
+#[derive(Debug, Clone)]
+pub struct CoreParts {
+    /// The database.
+    pub store: Store,
+    /// The hub's numbers.
+    pub metrics: Metrics,
+    /// For the journal.
+    pub journal: JournalConfig,
+    /// For the registry.
+    pub registry: RegistryConfig,
+    /// For deliveries.
+    pub deliveries: DeliveriesConfig,
+    /// This start of the hub.
+    pub epoch: u64,
+    /// Whether the hub can be given work.
+    pub readiness: watch::Sender<Readiness>,
+    /// Where actors report their end.
+    pub exits: mpsc::UnboundedSender<Exited>,
+}
+
+impl CoreParts {
+    /// Loads the state and starts the three actors on this thread. Each core of one hub start is a generation.
+    ///
+    /// # Errors
+    /// If the database can't be read.
+    pub async fn make(&self, generation: u64) -> Result<Core, StoreError> {
+        // Behind whatever an earlier core left under way on the writer: what is loaded then is all there is.
+        let synchronous = self.store.synchronous().await?;
+        self.metrics.hub().synchronous.set(synchronous);
+        let hub = &self.journal.hub;
+        let head = self.store.last_seq(hub).await?;
+        let mut bindings = self.store.bindings().await?;
+        bindings.retain(|binding| binding.group.is_empty());
+        let cursor = self.store.cursor(hub, "").await?.unwrap_or(0);
+        // Claims of an earlier generation must not fit: their tokens start lower.
+        let epoch = self.epoch.saturating_mul(GENERATIONS).saturating_add(generation);
+        let loaded = Loaded { bindings, cursor, head, epoch };
+
+        let journal = self.start(ActorKind::Journal, |meter, _| {
+            Journal::new(
+                self.journal.clone(),
+                self.store.clone(),
+                Sequence::after(head),
+                self.metrics.clone(),
+                meter.clone(),
+                self.readiness.clone(),
+                self.life(ActorKind::Journal, generation),
+            )
+        });
+        let deliveries = self.start(ActorKind::Deliveries, |meter, _| {
+            Deliveries::new(
+                self.deliveries.clone(),
+                self.store.clone(),
+                loaded,
+                self.metrics.clone(),
+                meter.clone(),
+                journal.clone(),
+                self.life(ActorKind::Deliveries, generation),
+            )
+        });
+        let registry = self.start(ActorKind::Registry, |meter, _| {
+            Registry::new(
+                self.registry,
+                self.metrics.clone(),
+                meter.clone(),
+                head,
+                deliveries.clone(),
+                self.life(ActorKind::Registry, generation),
+            )
+        });
+        let connect = Connect { registry: registry.clone(), deliveries: deliveries.clone() };
+        if let Err(error) = journal.ask(connect, DEADLINE).await {
+            // Its exit is reported, and the next core is made.
+            tracing::error!(%error, "the journal didn't start");
+        }
+        Ok(Core { journal, registry, deliveries })
+    }
+
+    fn life(&self, kind: ActorKind, generation: u64) -> Life {
+        Life::begin(kind, generation, self.metrics.meter(kind), self.exits.clone())
+    }
+
+    fn start<A>(
+        &self,
+        kind: ActorKind,
+        make: impl FnOnce(&crate::metrics::Meter, &mut Context<A>) -> A,
+    ) -> Handle<A>
+    where
+        A: Actor<Context = Context<A>>,
+    {
+        start(&self.metrics, kind, MAILBOX, make)
+    }
+}
+
+/// Cores of one epoch, at most.
+const GENERATIONS: u64 = 1 << 8;
+
+/// Starts an actor with a mailbox of its size, on this thread.
+pub fn start<A>(
+    metrics: &Metrics,
+    kind: ActorKind,
+    mailbox: usize,
+    make: impl FnOnce(&crate::metrics::Meter, &mut Context<A>) -> A,
+) -> Handle<A>
+where
+    A: Actor<Context = Context<A>>,
+{
+    let meter = metrics.meter(kind);
+    let addr = A::create(|ctx| {
+        ctx.set_mailbox_capacity(mailbox);
+        make(&meter, ctx)
+    });
+    Handle::new(addr, meter)
+}

@@ -1,0 +1,93 @@
+//! Why a hub didn't start or didn't go on.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+use crate::{admin::AdminError, event::code, pki::PkiError, store::StoreError};
+
+/// Why a hub didn't start or didn't go on. Its text says what, which object, why and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HubError {
+    /// The data folder can't be used.
+    #[error(
+        "can't {action} {}: {source}: check that this user owns it and may write there, or choose another data \
+         folder by `--data`",
+        path.display()
+    )]
+    Folder {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// Another hub uses the data folder.
+    #[error(
+        "the data folder {} is in use by another hub: stop that one, or choose another data folder by `--data`",
+        path.display()
+    )]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The address can't be listened on.
+    #[error(
+        "can't listen on {addr}: {source}: stop what listens there, or set `hub.internal_ip` and \
+         `hub.internal_port` to another address (port 0: any free one)"
+    )]
+    Address {
+        /// The address.
+        addr: SocketAddr,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Certificates and keys.
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    /// The admin HTTP server.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// A thread can't be started.
+    #[error("can't start a thread for the hub: {0}: look at the limits of this user")]
+    Thread(io::Error),
+    /// A part failed again and again.
+    #[error(
+        "the {part} failed {failures} times within {seconds} s and the hub gave up: its log says why; nothing that \
+         was acknowledged is lost"
+    )]
+    GaveUp {
+        /// Which actor failed last.
+        part: &'static str,
+        /// How often.
+        failures: usize,
+        /// Within which time.
+        seconds: u64,
+    },
+    /// The hub ended by a failure.
+    #[error(transparent)]
+    Failed(std::sync::Arc<HubError>),
+    /// The hub's thread ended without a word.
+    #[error("the hub's thread ended unexpectedly: its log says why")]
+    Vanished,
+}
+
+impl HubError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Folder { .. } => code::DATA_FOLDER,
+            Self::InUse { .. } => code::DB_IN_USE,
+            Self::Address { .. } => code::ADDRESS,
+            Self::Store(error) => error.code(),
+            Self::Pki(error) => error.code(),
+            Self::Admin(error) => error.code(),
+            Self::Failed(error) => error.code(),
+            Self::Thread(_) | Self::GaveUp { .. } | Self::Vanished => code::INTERNAL,
+        }
+    }
+}

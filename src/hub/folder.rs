@@ -1,0 +1,150 @@
+//! The data folder: made at the first start, for this user alone, and in use by one hub at a time.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use super::HubError;
+use crate::{event::Uid, pki};
+
+/// The database.
+pub const DATABASE: &str = "eventflow.db";
+/// The lock of the hub that uses the folder.
+const LOCK: &str = "lock";
+/// The hub's id, made once.
+const HUB_ID: &str = "hub-id";
+/// The phrase that keys at rest are encrypted under, if none is configured.
+pub const KEY_PHRASE: &str = "key-phrase";
+/// The operator's bundle.
+pub const OPERATOR: &str = "operator.toml";
+
+/// A data folder that is ours until this value is dropped.
+#[derive(Debug)]
+pub struct DataFolder {
+    path: PathBuf,
+    /// Locked by the operating system: it lets go when the process ends, however that happens.
+    _lock: File,
+}
+
+impl DataFolder {
+    /// Makes the folder if need be, and takes it.
+    ///
+    /// # Errors
+    /// [`HubError::Folder`] if it can't be made or written, [`HubError::InUse`] if another hub has it.
+    pub fn take(path: &Path) -> Result<Self, HubError> {
+        let failed =
+            |action: &'static str, source| HubError::Folder { action, path: path.to_owned(), source };
+        if !path.is_dir() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(path)
+                .map_err(|error| failed("make", error))?;
+        }
+        let path = path.canonicalize().map_err(|error| failed("find", error))?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path.join(LOCK))
+            .map_err(|error| failed("write to", error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(HubError::InUse { path }),
+            Err(TryLockError::Error(error)) => Err(failed("lock", error)),
+        }
+    }
+
+    /// Its absolute path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A file in it.
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The id of the hub that lives here: made at the first start, kept from then on. It ends with the configured
+    /// name; a hub that is renamed gets another id.
+    ///
+    /// # Errors
+    /// [`HubError::Folder`] if it can't be read or written.
+    pub fn hub_id(&self, name: &str) -> Result<Uid, HubError> {
+        let path = self.file(HUB_ID);
+        let failed =
+            |action: &'static str, source| HubError::Folder { action, path: path.clone(), source };
+        match read(&path) {
+            Ok(text) => {
+                let id = text.trim();
+                let suffix = format!(".{}", name.to_ascii_uppercase());
+                match Uid::parse(id.to_owned()) {
+                    Ok(uid) if id.to_ascii_uppercase().ends_with(&suffix) => return Ok(uid),
+                    Ok(_) => tracing::warn!(id, name, "the hub was renamed and gets a new id"),
+                    Err(error) => {
+                        return Err(failed("read", io::Error::new(io::ErrorKind::InvalidData, error)));
+                    }
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("read", error)),
+        }
+        let id = pki::new_id(name);
+        write(&path, &format!("{id}\n")).map_err(|error| failed("write", error))?;
+        Uid::parse(id).map_err(|error| failed("write", io::Error::new(io::ErrorKind::InvalidData, error)))
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Writes a whole file or nothing, for this user alone.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.as_file().set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_stays_and_the_folder_has_one_hub() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("data");
+        let folder = DataFolder::take(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        let id = folder.hub_id("EVENTFLOW-HUB").unwrap();
+        assert!(id.ends_with(".EVENTFLOW-HUB"), "{id}");
+        assert!(matches!(DataFolder::take(&path), Err(HubError::InUse { .. })));
+        drop(folder);
+        let folder = DataFolder::take(&path).unwrap();
+        assert_eq!(folder.hub_id("EVENTFLOW-HUB").unwrap(), id);
+        assert_ne!(folder.hub_id("OTHER").unwrap(), id);
+        assert_eq!(path.join(HUB_ID).metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = DataFolder::take(&file.join("data")).unwrap_err();
+        assert!(error.to_string().contains("file/data"), "{error}");
+        assert_eq!(error.code(), crate::event::code::DATA_FOLDER);
+    }
+}

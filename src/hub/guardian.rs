@@ -1,0 +1,282 @@
+//! Builds the cast from factories, restarts what fails, drains and stops.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, fut::wrap_future};
+use actix_rt::Arbiter;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{
+    HubError,
+    core::{CoreParts, start},
+    drain::{self, DrainOutcome, Draining},
+};
+use crate::{
+    actors::{
+        connection::{Core, restart},
+        life::{Exited, Halt, Life},
+        listener::{self, Listener, ListenerConfig},
+        mail::{Handle, mail, measured},
+        monitor::{Monitor, Notice, UseJournal},
+    },
+    event::Uid,
+    metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
+};
+
+/// The core may fail so often…
+const FAILURES: usize = 3;
+/// …within this time; once more, and the hub ends.
+const FAILURE_WINDOW: Duration = Duration::from_secs(60);
+/// The first wait before a restart; it doubles with each failure in the window.
+const BACKOFF: Duration = Duration::from_millis(20);
+/// Places in the mailboxes of monitor and listener.
+const MAILBOX: usize = 1_024;
+
+/// Drains and stops the hub. Answered through `done` when all is over.
+#[derive(Debug)]
+pub struct Drain {
+    /// Gets the outcome.
+    pub done: oneshot::Sender<DrainOutcome>,
+}
+mail!(Drain => ());
+
+/// Makes an actor of the core panic.
+#[derive(Debug, Clone, Copy)]
+pub struct InjectPanic(pub ActorKind);
+mail!(InjectPanic => ());
+
+/// What the guardian is made of.
+pub struct GuardianParts {
+    /// The hub.
+    pub hub: Uid,
+    /// What cores are made of.
+    pub core: CoreParts,
+    /// The first core.
+    pub first: Core,
+    /// Where actors report their end.
+    pub exits: mpsc::UnboundedReceiver<Exited>,
+    /// For the listener.
+    pub listener: ListenerConfig,
+    /// Bound.
+    pub socket: tokio::net::TcpListener,
+    /// The threads of links, to be joined at the end.
+    pub arbiters: Vec<Arbiter>,
+    /// How long a drain may take.
+    pub grace: Duration,
+    /// Told when the hub can't go on.
+    pub gave_up: mpsc::UnboundedSender<HubError>,
+}
+
+/// - **Role**: starts the cast, restarts the core as one when one of it fails, drains and stops.
+/// - **Owns**: the factories, the threads of links, the generation of the core.
+/// - **Receives**: [`Drain`] and [`InjectPanic`] from the hub's handle; exits of actors by a channel.
+/// - **Sends**: cuts, halts and drain steps to all others.
+/// - **Capacity**: a handful of messages in a life; exits are bounded by the actors.
+/// - **On failure**: the hub's thread ends, and with it the hub; its handle reports that.
+pub struct Guardian {
+    meter: Meter,
+    metrics: Metrics,
+    parts: CoreParts,
+    core: watch::Sender<Option<Core>>,
+    generation: u64,
+    failures: VecDeque<Instant>,
+    listener: Handle<Listener>,
+    monitor: Handle<Monitor>,
+    exits: Option<mpsc::UnboundedReceiver<Exited>>,
+    arbiters: Vec<Arbiter>,
+    grace: Duration,
+    gave_up: mpsc::UnboundedSender<HubError>,
+    hub: Uid,
+    draining: bool,
+    _life: Life,
+}
+
+measured!(Guardian);
+
+impl Guardian {
+    /// Starts the rest of the cast around the first core.
+    #[must_use]
+    pub fn start(parts: GuardianParts) -> Handle<Self> {
+        let GuardianParts { hub, core: parts, first, exits, listener, socket, arbiters, grace, gave_up } =
+            parts;
+        let metrics = parts.metrics.clone();
+        let life = |kind| Life::begin(kind, 0, metrics.meter(kind), parts.exits.clone());
+        let monitor = start(&metrics, ActorKind::Monitor, MAILBOX, |meter, _| {
+            let life = life(ActorKind::Monitor);
+            Monitor::new(hub.clone(), metrics.clone(), meter.clone(), first.journal.clone(), life)
+        });
+        let core = watch::Sender::new(Some(first));
+        let listener = start(&metrics, ActorKind::Listener, MAILBOX, |meter, _| {
+            Listener::new(
+                listener,
+                socket,
+                core.subscribe(),
+                parts.store.clone(),
+                monitor.clone(),
+                metrics.clone(),
+                meter.clone(),
+                life(ActorKind::Listener),
+            )
+        });
+        start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
+            meter: meter.clone(),
+            metrics: metrics.clone(),
+            core,
+            generation: 0,
+            failures: VecDeque::new(),
+            listener,
+            monitor,
+            exits: Some(exits),
+            arbiters,
+            grace,
+            gave_up,
+            hub,
+            draining: false,
+            _life: life(ActorKind::Guardian),
+            parts: parts.clone(),
+        })
+    }
+
+    /// One exit after the other, for as long as the guardian lives.
+    fn await_exit(&mut self, ctx: &mut Context<Self>) {
+        let Some(mut exits) = self.exits.take() else { return };
+        let next = async move {
+            let exited = exits.recv().await;
+            (exited, exits)
+        };
+        ctx.spawn(wrap_future::<_, Self>(next).map(|(exited, exits), guardian, ctx| {
+            guardian.exits = Some(exits);
+            if let Some(exited) = exited {
+                guardian.exited(exited, ctx);
+                guardian.await_exit(ctx);
+            }
+        }));
+    }
+
+    fn exited(&mut self, exited: Exited, ctx: &mut Context<Self>) {
+        let Exited { kind, generation, panicked } = exited;
+        if self.draining {
+            return;
+        }
+        match kind {
+            ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries => {
+                if generation == self.generation {
+                    tracing::error!(actor = kind.as_str(), panicked, "the core failed and restarts");
+                    self.monitor.note(Notice::fault("the core failed and restarts", kind.as_str()));
+                    self.restart_core(kind, ctx);
+                }
+            }
+            // Connections come and go; these two must not.
+            ActorKind::Listener | ActorKind::Monitor => self.give_up(kind, 1),
+            ActorKind::Connection | ActorKind::Guardian => {}
+        }
+    }
+
+    /// Links are cut, what is left of the core ends, and a new one is made of what the store knows.
+    fn restart_core(&mut self, kind: ActorKind, ctx: &mut Context<Self>) {
+        let now = Instant::now();
+        self.failures.retain(|failure| now.duration_since(*failure) < FAILURE_WINDOW);
+        self.failures.push_back(now);
+        self.generation += 1;
+        self.metrics.meter(kind).restarted();
+        self.ready(Readiness::Starting);
+        let old = self.core.send_replace(None);
+        self.listener.signal(listener::CutAll { reason: CutReason::Restart, fault: restart() });
+        if let Some(Core { journal, registry, deliveries }) = old {
+            registry.signal(Halt);
+            deliveries.signal(Halt);
+            journal.signal(Halt);
+        }
+        if self.failures.len() > FAILURES {
+            self.give_up(kind, self.failures.len());
+            return;
+        }
+        let wait = BACKOFF * 2_u32.saturating_pow(u32::try_from(self.failures.len()).unwrap_or(u32::MAX))
+            + Duration::from_millis(fastrand::u64(0..20));
+        self.remake_core(wait, ctx);
+    }
+
+    fn remake_core(&mut self, wait: Duration, ctx: &mut Context<Self>) {
+        let (parts, generation) = (self.parts.clone(), self.generation);
+        let made = async move {
+            tokio::time::sleep(wait).await;
+            parts.make(generation).await
+        };
+        ctx.spawn(wrap_future::<_, Self>(made).map(move |made, guardian, ctx| match made {
+            _ if guardian.draining || generation != guardian.generation => {}
+            Ok(core) => {
+                guardian.monitor.signal(UseJournal(core.journal.clone()));
+                guardian.core.send_replace(Some(core));
+                guardian.ready(Readiness::Ready);
+                tracing::info!(generation, "the core is back");
+            }
+            Err(error) => {
+                tracing::error!(%error, "the core can't be made yet");
+                guardian.ready(Readiness::Degraded { reason: error.to_string() });
+                guardian.remake_core((wait * 2).min(Duration::from_secs(5)), ctx);
+            }
+        }));
+    }
+
+    fn ready(&self, readiness: Readiness) {
+        self.metrics.set_readiness(&readiness);
+        self.parts.readiness.send_replace(readiness);
+    }
+
+    fn give_up(&self, kind: ActorKind, failures: usize) {
+        let error = HubError::GaveUp { part: kind.as_str(), failures, seconds: FAILURE_WINDOW.as_secs() };
+        tracing::error!(%error, "giving up");
+        // The hub's thread is gone only when all is over.
+        let _ = self.gave_up.send(error);
+    }
+}
+
+impl Actor for Guardian {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.await_exit(ctx);
+    }
+}
+
+impl Handler<InjectPanic> for Guardian {
+    type Result = ();
+
+    fn handle(&mut self, message: InjectPanic, _: &mut Self::Context) {
+        let core = self.core.borrow().clone();
+        match (message.0, core) {
+            (ActorKind::Journal, Some(core)) => core.journal.signal(crate::actors::journal::Panic),
+            (ActorKind::Registry, Some(core)) => core.registry.signal(crate::actors::registry::Panic),
+            (ActorKind::Deliveries, Some(core)) => core.deliveries.signal(crate::actors::deliveries::Panic),
+            (kind, _) => tracing::warn!(actor = kind.as_str(), "no such part of the core to panic"),
+        }
+    }
+}
+
+impl Handler<Drain> for Guardian {
+    type Result = ();
+
+    fn handle(&mut self, message: Drain, ctx: &mut Self::Context) {
+        if std::mem::replace(&mut self.draining, true) {
+            return;
+        }
+        self.ready(Readiness::Draining);
+        let draining = Draining {
+            core: self.core.send_replace(None),
+            listener: self.listener.clone(),
+            monitor: self.monitor.clone(),
+            store: self.parts.store.clone(),
+            hub: self.hub.clone(),
+            arbiters: std::mem::take(&mut self.arbiters),
+            deadline: tokio::time::Instant::now() + self.grace,
+        };
+        ctx.spawn(wrap_future::<_, Self>(drain::run(draining)).map(move |outcome, _, ctx| {
+            // Whoever asked may not wait any more.
+            let _ = message.done.send(outcome);
+            ctx.stop();
+        }));
+    }
+}

@@ -1,0 +1,319 @@
+//! The start of a hub, step by step, and its life until the end. Runs in the hub's own thread.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use actix_rt::Arbiter;
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot, watch},
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::{
+    Command, End, HubError, HubInfo,
+    certificates::Rows,
+    core::CoreParts,
+    drain::DrainOutcome,
+    folder::{DATABASE, DataFolder, KEY_PHRASE, OPERATOR},
+    guardian::{Drain, Guardian, GuardianParts, InjectPanic},
+};
+use crate::{
+    actors::{
+        connection::ConnectionConfig, deliveries::DeliveriesConfig, journal::JournalConfig,
+        listener::ListenerConfig, mail::Handle, registry::{RegistryConfig, RingLimits},
+    },
+    admin::{self, AdminConfig, AdminState, AdminToken},
+    config::{Durability, HubConfig, Keep, LimitSettings},
+    event::Uid,
+    metrics::{Metrics, Readiness},
+    pki::{self, Authority, Lifetimes, Names, Secret, Vault},
+    store::{self, HubRow, Place, Store, StoreConfig},
+    wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
+};
+
+/// How long is waited for the outcome of a drain beyond its own deadline.
+const OVERTIME: Duration = Duration::from_secs(5);
+
+/// Starts, tells how that went, serves, drains.
+pub async fn run(
+    config: HubConfig,
+    metrics: Metrics,
+    readiness: watch::Sender<Readiness>,
+    ready: oneshot::Sender<Result<HubInfo, HubError>>,
+    mut asked: mpsc::UnboundedReceiver<Command>,
+) -> End {
+    metrics.set_readiness(&Readiness::Starting);
+    let grace = config.limits.drain;
+    let mut running = match start(config, &metrics, &readiness).await {
+        Ok(running) => running,
+        Err(error) => {
+            // Whoever started it hears of it here; the end is the same story.
+            let _ = ready.send(Err(error));
+            return End::Drained(DrainOutcome::default());
+        }
+    };
+    metrics.set_readiness(&Readiness::Ready);
+    readiness.send_replace(Readiness::Ready);
+    // Nobody waits if the program gave up: the handle's drop sends a shutdown.
+    let _ = ready.send(Ok(running.info.clone()));
+    let failure = loop {
+        tokio::select! {
+            failure = running.gave_up.recv() => break failure,
+            command = asked.recv() => match command {
+                Some(Command::Panic(kind)) => running.guardian.signal(InjectPanic(kind)),
+                Some(Command::Shutdown) | None => break None,
+            },
+        }
+    };
+    let (done, outcome) = oneshot::channel();
+    running.guardian.signal(Drain { done });
+    let outcome = tokio::time::timeout(grace + OVERTIME, outcome).await;
+    if let Some(admin) = running.admin {
+        admin.stop(true).await;
+    }
+    match (failure, outcome) {
+        (Some(error), _) => End::Failed(Arc::new(error)),
+        (None, Ok(Ok(outcome))) => End::Drained(outcome),
+        (None, _) => End::Failed(Arc::new(HubError::Vanished)),
+    }
+}
+
+/// A hub that is up.
+struct Running {
+    info: HubInfo,
+    guardian: Handle<Guardian>,
+    admin: Option<actix_web::dev::ServerHandle>,
+    gave_up: mpsc::UnboundedReceiver<HubError>,
+    /// Ours until the end.
+    _folder: DataFolder,
+}
+
+async fn start(
+    config: HubConfig,
+    metrics: &Metrics,
+    readiness: &watch::Sender<Readiness>,
+) -> Result<Running, HubError> {
+    let folder = DataFolder::take(&config.data)?;
+    let name = config.hub.name.as_str();
+    let id = folder.hub_id(name)?;
+    let store = Store::open(&store_config(&config, &folder)).await?;
+    let authority = authority(&config, &folder, &id, &store).await?;
+    let tls = pki::tls::server_config(&authority, &id, name)?;
+
+    let socket = listen(SocketAddr::new(config.hub.internal_ip, config.hub.internal_port)).await?;
+    let address = socket.0;
+    let external = HubAddress {
+        id: Some(id.to_string()),
+        host: config.hub.external_host(),
+        port: config.hub.external_port.unwrap_or(address.port()),
+    };
+    let row = HubRow {
+        id: id.clone(),
+        external_ip: external.host.clone(),
+        external_port: external.port,
+        internal_ip: address.ip().to_string(),
+        internal_port: address.port(),
+    };
+    let epoch = store.register_hub(&row).await?;
+    let bundle = folder.file(OPERATOR);
+    let hubs = [external.clone()];
+    pki::ensure_operator_bundle(
+        &bundle,
+        &authority,
+        config.hub.spoke_name.as_str(),
+        &hubs,
+        SystemTime::now(),
+    )?;
+    let admin = serve_admin(&config, &folder, metrics, readiness)?;
+
+    let (exits, exited) = mpsc::unbounded_channel();
+    let (gave_up, given_up) = mpsc::unbounded_channel();
+    let parts = core_parts(&config, id.clone(), &store, metrics, epoch, readiness, exits);
+    let first = parts.make(0).await?;
+    let arbiters = link_threads();
+    let welcome = Welcome {
+        hub: id.to_string(),
+        epoch,
+        limits: link_limits(&config.limits),
+        hubs: hubs.to_vec(),
+        features: Vec::new(),
+    };
+    let listener = ListenerConfig {
+        connections: config.limits.connections as usize,
+        handshake: config.limits.handshake,
+        keep_alive: config.npm.keep_alive,
+        tls: TlsAcceptor::from(tls),
+        connection: connection_config(&config.limits, welcome),
+        arbiters: arbiters.iter().map(Arbiter::handle).collect(),
+    };
+    let guardian = Guardian::start(GuardianParts {
+        hub: id.clone(),
+        core: parts,
+        first,
+        exits: exited,
+        listener,
+        socket: socket.1,
+        arbiters,
+        grace: config.limits.drain,
+        gave_up,
+    });
+    let (admin, admin_address) = admin.unzip();
+    let info = HubInfo {
+        id: id.to_string(),
+        epoch,
+        address,
+        admin: admin_address,
+        data: folder.path().to_owned(),
+        bundle,
+        fingerprint: authority.root_fingerprint(),
+    };
+    Ok(Running { info, guardian, admin, gave_up: given_up, _folder: folder })
+}
+
+fn store_config(config: &HubConfig, folder: &DataFolder) -> StoreConfig {
+    StoreConfig {
+        place: Place::File(folder.file(DATABASE)),
+        durability: match config.store.durability {
+            Durability::Full => store::Durability::Full,
+            Durability::Relaxed => store::Durability::Relaxed,
+        },
+        max_bytes: config.store.max_bytes,
+        readers: config.store.readers,
+    }
+}
+
+async fn authority(
+    config: &HubConfig,
+    folder: &DataFolder,
+    id: &Uid,
+    store: &Store,
+) -> Result<Authority, HubError> {
+    let certificates = &config.certificates;
+    let phrase = match &certificates.phrase {
+        Some(phrase) => Secret::new(phrase.reveal()),
+        None => pki::vault::phrase_file(folder.file(KEY_PHRASE))?,
+    };
+    let vault = Vault::new(phrase, certificates.iterations)?;
+    let names = Names {
+        hub_id: id.to_string(),
+        hub_name: config.hub.name.to_string(),
+        spoke_name: config.hub.spoke_name.to_string(),
+    };
+    let lifetimes = Lifetimes {
+        root: certificates.root,
+        intermediate: certificates.intermediate,
+        hub_leaf: certificates.hub_leaf,
+        spoke_leaf: certificates.spoke_leaf,
+    };
+    let rows = Rows(store.clone());
+    Ok(pki::authority::establish(&rows, &vault, &names, lifetimes, SystemTime::now()).await?)
+}
+
+async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError> {
+    let failed = |source| HubError::Address { addr, source };
+    let socket = TcpListener::bind(addr).await.map_err(failed)?;
+    Ok((socket.local_addr().map_err(failed)?, socket))
+}
+
+fn serve_admin(
+    config: &HubConfig,
+    folder: &DataFolder,
+    metrics: &Metrics,
+    readiness: &watch::Sender<Readiness>,
+) -> Result<Option<(actix_web::dev::ServerHandle, SocketAddr)>, HubError> {
+    if !config.admin.enabled {
+        return Ok(None);
+    }
+    let state = AdminState {
+        metrics: metrics.clone(),
+        ready: readiness.subscribe(),
+        token: AdminToken::load_or_create(folder.path())?,
+    };
+    let addr = SocketAddr::new(config.admin.ip, config.admin.port);
+    let (server, addr) = admin::serve(AdminConfig { addr }, state)?;
+    let handle = server.handle();
+    actix_rt::spawn(server);
+    Ok(Some((handle, addr)))
+}
+
+fn core_parts(
+    config: &HubConfig,
+    hub: Uid,
+    store: &Store,
+    metrics: &Metrics,
+    epoch: u64,
+    readiness: &watch::Sender<Readiness>,
+    exits: mpsc::UnboundedSender<crate::actors::life::Exited>,
+) -> CoreParts {
+    let limits = &config.limits;
+    CoreParts {
+        store: store.clone(),
+        metrics: metrics.clone(),
+        journal: JournalConfig {
+            hub: hub.clone(),
+            batch: limits.journal_batch as usize,
+            queue_bytes: clamp(limits.queue_bytes),
+        },
+        registry: RegistryConfig {
+            ring: RingLimits {
+                window: limits.late_window,
+                events: limits.late_events as usize,
+                bytes: clamp(limits.late_bytes),
+            },
+            subscriptions: limits.subscriptions as usize,
+        },
+        deliveries: DeliveriesConfig {
+            hub,
+            orphan_keep: match config.orphan_keep {
+                Keep::For(keep) => Some(keep),
+                Keep::Forever => None,
+            },
+            credit: limits.credit,
+            credit_bytes: clamp(limits.credit_bytes),
+        },
+        epoch,
+        readiness: readiness.clone(),
+        exits,
+    }
+}
+
+fn connection_config(limits: &LimitSettings, welcome: Welcome) -> ConnectionConfig {
+    ConnectionConfig {
+        welcome,
+        records: Limits { record_bytes: clamp(limits.record_bytes()), units: limits.units as usize },
+        parse: ParseLimits { data_bytes: clamp(limits.data_bytes) },
+        outbound_bytes: clamp(limits.outbound_bytes),
+        ping: limits.ping,
+        silence: limits.silence,
+    }
+}
+
+fn link_limits(limits: &LimitSettings) -> LinkLimits {
+    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    LinkLimits {
+        window_requests: limits.window_requests,
+        window_bytes: limits.window_bytes,
+        data_bytes: limits.data_bytes,
+        record_bytes: limits.record_bytes(),
+        units: limits.units,
+        credit: limits.credit,
+        credit_bytes: limits.credit_bytes,
+        subscriptions: limits.subscriptions,
+        ping_ms: ms(limits.ping),
+        silence_ms: ms(limits.silence),
+    }
+}
+
+/// One thread fewer than there are cores, since the core has this one; but at least one.
+fn link_threads() -> Vec<Arbiter> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (1..cores.max(2)).map(|_| Arbiter::new()).collect()
+}
+
+fn clamp(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

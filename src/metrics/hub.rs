@@ -1,0 +1,110 @@
+//! What the hub as a whole counts.
+
+use super::{
+    instrument::{Counter, Gauge, Histogram},
+    label::{Counters, CutReason, Dialect, Ended, Gauges, HandshakeFault, ReadyState, Refusal},
+};
+
+/// The hub's own numbers. Actors write to the fields, each of which is a few atomics.
+#[derive(Debug)]
+pub struct HubMetrics {
+    /// Events published and committed, each once.
+    pub published: Counter,
+    /// Publishes of an event that was there already.
+    pub duplicates: Counter,
+    /// Publishes refused, by class.
+    pub refused: Counters<Refusal>,
+    /// Events sent to subscribers; one that goes to three counts three times.
+    pub delivered: Counter,
+    /// Claims handed out.
+    pub claims: Counter,
+    /// Acks taken.
+    pub acks: Counter,
+    /// Nacks taken.
+    pub nacks: Counter,
+    /// Claims handed back unstarted.
+    pub released: Counter,
+    /// Claims that ended with their link and were offered again.
+    pub reoffered: Counter,
+    /// Acks and nacks that came too late: the claim was no longer held.
+    pub claims_lost: Counter,
+    /// Outcomes recorded.
+    pub outcomes: Counters<Ended>,
+    /// Events that matched no binding of the default group when they were dispatched.
+    pub orphans: Counter,
+    /// Events of the default group that wait for a consumer.
+    pub pending: Gauge,
+    /// Events of the default group that consumers hold.
+    pub in_flight: Gauge,
+
+    /// Links that are up.
+    pub links: Gauges<Dialect>,
+    /// Links that came up.
+    pub links_opened: Counters<Dialect>,
+    /// Links that the hub ended.
+    pub cuts: Counters<CutReason>,
+    /// Links that never came up.
+    pub handshakes_failed: Counters<HandshakeFault>,
+    /// Bytes read from links, after TLS.
+    pub bytes_in: Counter,
+    /// Bytes written to links, before TLS.
+    pub bytes_out: Counter,
+    /// Records of npm links that this version doesn't serve.
+    pub npm_ignored: Counter,
+
+    /// Transactions of the journal that were committed.
+    pub batches: Counter,
+    /// Writes per transaction.
+    pub batch_size: Histogram,
+    /// From the begin of a transaction to the end of its commit.
+    pub commit_time: Histogram,
+    /// Writes that wait for the journal.
+    pub journal_queue: Gauge,
+    /// Their bytes.
+    pub journal_queue_bytes: Gauge,
+    /// What `PRAGMA synchronous` says on the live writer: 2 is FULL.
+    pub synchronous: Gauge,
+    /// Rows for the `log` table that were dropped because too many waited.
+    pub log_dropped: Counter,
+
+    /// 1 for the state that the hub is in.
+    pub readiness: Gauges<ReadyState>,
+}
+
+impl HubMetrics {
+    pub(super) fn new() -> Self {
+        let metrics = Self {
+            published: Counter::default(),
+            duplicates: Counter::default(),
+            refused: Counters::default(),
+            delivered: Counter::default(),
+            claims: Counter::default(),
+            acks: Counter::default(),
+            nacks: Counter::default(),
+            released: Counter::default(),
+            reoffered: Counter::default(),
+            claims_lost: Counter::default(),
+            outcomes: Counters::default(),
+            orphans: Counter::default(),
+            pending: Gauge::default(),
+            in_flight: Gauge::default(),
+            links: Gauges::default(),
+            links_opened: Counters::default(),
+            cuts: Counters::default(),
+            handshakes_failed: Counters::default(),
+            bytes_in: Counter::default(),
+            bytes_out: Counter::default(),
+            npm_ignored: Counter::default(),
+            batches: Counter::default(),
+            batch_size: Histogram::sizes(),
+            commit_time: Histogram::times(),
+            journal_queue: Gauge::default(),
+            journal_queue_bytes: Gauge::default(),
+            synchronous: Gauge::default(),
+            log_dropped: Counter::default(),
+            readiness: Gauges::default(),
+        };
+        metrics.readiness.of(ReadyState::Starting).set(1);
+        metrics
+    }
+}

@@ -1,0 +1,130 @@
+//! The name, unit, type and meaning of every metric. `docs/operations.md` lists them too; a test keeps the
+//! two equal.
+
+/// What kind of metric it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// One metric. `name` stands without the unit and without `_total`: both are added where it is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Definition {
+    pub(super) name: &'static str,
+    pub(super) unit: Option<&'static str>,
+    pub(super) kind: Kind,
+    /// The label that tells its series apart.
+    pub(super) label: Option<&'static str>,
+    pub(super) help: &'static str,
+}
+
+impl Definition {
+    /// The name with its unit, as HELP and TYPE bear it in OpenMetrics.
+    pub(super) fn family(&self) -> String {
+        let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
+        format!("{}{unit}", self.name)
+    }
+
+    /// The name of its series as Prometheus keeps it; for a histogram, what precedes `_bucket`.
+    #[cfg(test)]
+    pub(super) fn series(&self) -> String {
+        let total = if self.kind == Kind::Counter { "_total" } else { "" };
+        format!("{}{total}", self.family())
+    }
+}
+
+macro_rules! definitions {
+    ($($id:ident: $kind:ident $name:literal $([$unit:literal])? $({$label:literal})? $help:literal;)*) => {
+        $(pub(super) const $id: Definition = Definition {
+            name: $name,
+            unit: definitions!(@option $($unit)?),
+            kind: Kind::$kind,
+            label: definitions!(@option $($label)?),
+            help: $help,
+        };)*
+
+        /// All of them.
+        pub(super) const ALL: &[Definition] = &[$($id,)*];
+    };
+    (@option) => { None };
+    (@option $value:literal) => { Some($value) };
+}
+
+definitions! {
+    ACTORS: Gauge "eventflow_actors_alive" {"actor"} "Actors that run.";
+    RESTARTS: Counter "eventflow_actor_restarts" {"actor"} "Restarts after a failure.";
+    DEPTH: Gauge "eventflow_actor_mailbox_depth" {"actor"} "Messages in mailboxes.";
+    DEPTH_PEAK: Gauge "eventflow_actor_mailbox_depth_peak" {"actor"} "Most messages in mailboxes at once since the start.";
+    WAITED: Histogram "eventflow_actor_mailbox_wait" ["seconds"] {"actor"} "Time that messages spent in a mailbox.";
+    HANDLING: Histogram "eventflow_actor_handling" ["seconds"] {"actor"} "Time that handling a message took.";
+    MESSAGES: Counter "eventflow_actor_messages" {"actor,message"} "Messages handled, by type.";
+    ACTOR_REFUSED: Counter "eventflow_actor_messages_refused" {"actor"} "Messages turned away by a full or closed mailbox.";
+    PROGRESS: Gauge "eventflow_actor_last_progress_timestamp" ["seconds"] {"actor"} "When a message was last handled, since 1970.";
+
+    PUBLISHED: Counter "eventflow_events_published" "Events published and committed.";
+    DUPLICATES: Counter "eventflow_events_duplicate" "Publishes of an event that was there already.";
+    REFUSED: Counter "eventflow_publishes_refused" {"class"} "Publishes refused.";
+    DELIVERED: Counter "eventflow_events_delivered" "Events sent to subscribers, once per subscriber.";
+    CLAIMS: Counter "eventflow_claims" "Claims handed out to consumers.";
+    ACKS: Counter "eventflow_acks" "Acks taken.";
+    NACKS: Counter "eventflow_nacks" "Nacks taken.";
+    RELEASED: Counter "eventflow_claims_released" "Claims handed back unstarted.";
+    REOFFERED: Counter "eventflow_claims_reoffered" "Claims that ended with their link and were offered again.";
+    CLAIMS_LOST: Counter "eventflow_claims_lost" "Acks and nacks that came after the claim was lost.";
+    OUTCOMES: Counter "eventflow_outcomes" {"outcome"} "Outcomes recorded.";
+    ORPHANS: Counter "eventflow_events_orphaned" "Events that matched no binding of the default group when dispatched.";
+    PENDING: Gauge "eventflow_events_pending" "Events of the default group that wait for a consumer.";
+    IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events of the default group that consumers hold.";
+
+    LINKS: Gauge "eventflow_links" {"dialect"} "Links that are up.";
+    LINKS_OPENED: Counter "eventflow_links_opened" {"dialect"} "Links that came up.";
+    CUTS: Counter "eventflow_links_cut" {"reason"} "Links that the hub ended.";
+    HANDSHAKES_FAILED: Counter "eventflow_handshakes_failed" {"reason"} "Links that never came up.";
+    BYTES_IN: Counter "eventflow_link_received" ["bytes"] "Bytes read from links, without TLS.";
+    BYTES_OUT: Counter "eventflow_link_sent" ["bytes"] "Bytes written to links, without TLS.";
+    NPM_IGNORED: Counter "eventflow_npm_records_ignored" "Records of npm links that this version does not serve.";
+
+    BATCHES: Counter "eventflow_journal_batches" "Transactions committed by the journal.";
+    BATCH_SIZE: Histogram "eventflow_journal_batch_writes" "Writes per transaction.";
+    COMMIT_TIME: Histogram "eventflow_journal_commit" ["seconds"] "Time from the begin of a transaction to the end of its commit.";
+    QUEUE: Gauge "eventflow_journal_queue_writes" "Writes that wait for the journal.";
+    QUEUE_BYTES: Gauge "eventflow_journal_queue" ["bytes"] "Bytes of the writes that wait for the journal.";
+    SYNCHRONOUS: Gauge "eventflow_store_synchronous" "PRAGMA synchronous of the live writer: 2 is FULL, 1 is NORMAL.";
+    LOG_DROPPED: Counter "eventflow_log_rows_dropped" "Rows for the log table that were dropped because too many waited.";
+
+    READINESS: Gauge "eventflow_readiness" {"state"} "1 for the state that the hub is in.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_well_formed() {
+        let mut seen = std::collections::BTreeSet::new();
+        for definition in ALL {
+            let series = definition.series();
+            assert!(series.starts_with("eventflow_"), "{series}");
+            assert!(series.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{series}");
+            assert!(definition.help.ends_with('.'), "{series}: the help is a sentence");
+            assert!(seen.insert(series.clone()), "{series} stands twice");
+        }
+    }
+
+    #[test]
+    fn the_manual_lists_every_metric() {
+        let manual = include_str!("../../docs/operations.md");
+        for definition in ALL {
+            let series = definition.series();
+            let row = manual.lines().find(|line| line.starts_with(&format!("| `{series}` |")));
+            let row = row.unwrap_or_else(|| panic!("docs/operations.md has no row for {series}"));
+            assert!(row.contains(definition.help), "{series}: the manual says {row:?}");
+            let labels = definition.label.unwrap_or("");
+            assert!(row.contains(&format!("| {labels} |")), "{series}: the manual says {row:?}");
+        }
+        let rows = manual.lines().filter(|line| line.starts_with("| `eventflow_")).count();
+        assert_eq!(rows, ALL.len(), "docs/operations.md lists a metric that doesn't exist");
+    }
+}

@@ -1,0 +1,123 @@
+//! The database: events and outcomes, bindings and cursors, hubs, certificates and the log.
+//!
+//! Tables that the npm stack has too are named and shaped as it knows them; ours begin with `v1_`, except for
+//! the columns `v1_hub` and `seq` of `event_published`. Times are kept in UTC as `DATETIME` columns, so that
+//! the same entities work on servers; here they are milliseconds since 1970.
+//!
+//! There is one writer. [`Store::commit`] puts many writes into one transaction; reads go to a pool of their
+//! own, page by page, and no read transaction outlives a page.
+
+mod bindings;
+mod certificates;
+mod commit;
+mod entity;
+mod error;
+mod events;
+mod hubs;
+mod migration;
+mod page;
+mod sql;
+mod sqlite;
+mod time;
+mod trace;
+mod write;
+
+use std::{path::PathBuf, sync::Arc};
+
+use sea_orm::DatabaseConnection;
+
+pub use certificates::CertificateRow;
+pub use error::StoreError;
+pub use events::{Counts, OpenEvent};
+pub use hubs::HubRow;
+pub use page::LogKey;
+pub use write::{AttemptRow, Binding, Write, Written};
+
+/// Where the database is, and how it is kept.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// Which database.
+    pub place: Place,
+    /// What an acknowledged write survives.
+    pub durability: Durability,
+    /// The database file's limit in bytes, rounded down to whole pages: beyond it publishes are refused as
+    /// retryable, reads still work.
+    pub max_bytes: Option<u64>,
+    /// How many connections serve reads; at least one.
+    pub readers: u32,
+}
+
+impl StoreConfig {
+    /// A database at `place` with the defaults: full durability, no size limit, four readers.
+    #[must_use]
+    pub fn new(place: Place) -> Self {
+        Self { place, durability: Durability::Full, max_bytes: None, readers: 4 }
+    }
+}
+
+/// Which SQLite database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A file; it and its folder are made if they don't exist, readable for this user alone.
+    File(PathBuf),
+    /// In memory, gone with the last [`Store`]: for tests and trials.
+    Memory,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::File(path) => path.display().fmt(f),
+            Place::Memory => f.write_str("in memory"),
+        }
+    }
+}
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// A power cut: synced before it is acknowledged (`synchronous=FULL`).
+    #[default]
+    Full,
+    /// A crash of the hub, but a power cut may take the last moments (`synchronous=NORMAL`).
+    Relaxed,
+}
+
+/// The database. Cheap to clone; all clones share the writer and the readers.
+#[derive(Clone)]
+pub struct Store {
+    writer: Arc<sqlite::Writer>,
+    readers: DatabaseConnection,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens the database, makes it if it doesn't exist, and brings its tables up to date.
+    ///
+    /// # Errors
+    /// [`StoreError::Folder`] if the file or its folder can't be used, [`StoreError::SchemaNewer`] if a newer
+    /// version made it, or whatever the database says.
+    pub async fn open(config: &StoreConfig) -> Result<Self, StoreError> {
+        sqlite::open(config).await
+    }
+
+    /// Ends all connections. Writes that are under way come to their end first.
+    pub async fn close(self) {
+        self.writer.close().await;
+        // A failed close leaves nothing to do: the process gives the files back.
+        let _ = self.readers.close().await;
+    }
+
+    /// `PRAGMA synchronous` of the live writer: 2 is `FULL`, 1 is `NORMAL`.
+    ///
+    /// # Errors
+    /// If the database doesn't answer.
+    pub async fn synchronous(&self) -> Result<i64, StoreError> {
+        self.writer.synchronous().await
+    }
+}

@@ -1,0 +1,160 @@
+//! Certificates and keys at rest. What their bytes mean is not the store's business.
+
+use sea_orm::{
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
+    sea_query::Expr,
+};
+
+use super::{
+    Store, StoreError,
+    entity::certificate::{self, Column},
+    sql::{is_duplicate, refused},
+    time,
+};
+
+/// A row of `certificate`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CertificateRow {
+    /// 0 is the one in use.
+    pub version: u32,
+    /// Whose it is.
+    pub id: String,
+    /// The certificate, PEM.
+    pub cert: String,
+    /// The private key, encrypted.
+    pub key: Vec<u8>,
+    /// Its initialization vector.
+    pub key_iv: Vec<u8>,
+    /// Its salt.
+    pub key_salt: Vec<u8>,
+    /// Its authentication tag.
+    pub key_tag: Vec<u8>,
+    /// The private key's password, encrypted.
+    pub pass: Vec<u8>,
+    /// Its initialization vector.
+    pub pass_iv: Vec<u8>,
+    /// Its salt.
+    pub pass_salt: Vec<u8>,
+    /// Its authentication tag.
+    pub pass_tag: Vec<u8>,
+    /// When the certificate ends, in seconds since 1970.
+    pub validity: i64,
+    /// When it was revoked, in seconds since 1970.
+    pub revoked: Option<i64>,
+}
+
+impl std::fmt::Debug for CertificateRow {
+    /// Without key and password, encrypted though they are.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CertificateRow")
+            .field("id", &self.id)
+            .field("version", &self.version)
+            .field("validity", &self.validity)
+            .field("revoked", &self.revoked)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<certificate::Model> for CertificateRow {
+    fn from(row: certificate::Model) -> Self {
+        Self {
+            version: row.version,
+            id: row.id,
+            cert: row.cert,
+            key: row.key,
+            key_iv: row.key_iv,
+            key_salt: row.key_salt,
+            key_tag: row.key_tag,
+            pass: row.pass,
+            pass_iv: row.pass_iv,
+            pass_salt: row.pass_salt,
+            pass_tag: row.pass_tag,
+            validity: row.validity.and_utc().timestamp(),
+            revoked: row.revoked.map(|at| at.and_utc().timestamp()),
+        }
+    }
+}
+
+impl Store {
+    /// The certificate of `id` that is in use: version 0, not revoked.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn certificate_current(&self, id: &str) -> Result<Option<CertificateRow>, StoreError> {
+        let row = certificate::Entity::find()
+            .filter(Column::Id.eq(id))
+            .filter(Column::Version.eq(0))
+            .filter(Column::Revoked.is_null())
+            .one(&self.readers)
+            .await;
+        row.map(|row| row.map(Into::into)).map_err(refused("read a certificate"))
+    }
+
+    /// Stores a certificate; false if this id and version is there already: somebody else was first.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn certificate_insert(&self, row: CertificateRow) -> Result<bool, StoreError> {
+        let refused = refused("store a certificate");
+        let now = time::datetime(time::now());
+        let seconds = |at: i64| time::datetime(at.saturating_mul(1_000));
+        let model = certificate::ActiveModel {
+            version: Set(row.version),
+            id: Set(row.id),
+            created: Set(now),
+            updated: Set(now),
+            cert: Set(row.cert),
+            key: Set(row.key),
+            key_iv: Set(row.key_iv),
+            key_salt: Set(row.key_salt),
+            key_tag: Set(row.key_tag),
+            pass: Set(row.pass),
+            pass_iv: Set(row.pass_iv),
+            pass_salt: Set(row.pass_salt),
+            pass_tag: Set(row.pass_tag),
+            validity: Set(seconds(row.validity)),
+            revoked: Set(row.revoked.map(seconds)),
+        };
+        let transaction = self.writer.begin().await.map_err(&refused)?;
+        let inserted = model.insert(transaction.db()).await;
+        match transaction.end(inserted).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_duplicate(&error) => Ok(false),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// Frees version 0 of `id` for its successor: the row moves to the next version and stays unrevoked.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn certificate_retire(&self, id: &str) -> Result<(), StoreError> {
+        let refused = refused("retire a certificate");
+        let transaction = self.writer.begin().await.map_err(&refused)?;
+        let moved = async {
+            let count = certificate::Entity::find().filter(Column::Id.eq(id)).count(transaction.db()).await?;
+            certificate::Entity::update_many()
+                .col_expr(Column::Version, Expr::value(u32::try_from(count).unwrap_or(u32::MAX)))
+                .col_expr(Column::Updated, Expr::value(time::datetime(time::now())))
+                .filter(Column::Id.eq(id))
+                .filter(Column::Version.eq(0))
+                .exec(transaction.db())
+                .await
+        };
+        let moved = moved.await;
+        transaction.end(moved).await.map(drop).map_err(refused)
+    }
+
+    /// All certificates, by id, the one in use before its predecessors.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn certificates(&self) -> Result<Vec<CertificateRow>, StoreError> {
+        let rows = certificate::Entity::find()
+            .order_by_asc(Column::Id)
+            .order_by_asc(Column::Version)
+            .all(&self.readers)
+            .await;
+        rows.map(|rows| rows.into_iter().map(Into::into).collect()).map_err(refused("list the certificates"))
+    }
+}

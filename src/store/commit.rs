@@ -1,0 +1,129 @@
+//! The one transaction of the Journal: many writes, one sync.
+
+mod known;
+mod others;
+mod outcomes;
+mod publishes;
+
+use std::{ops::Range, time::Duration};
+
+use sea_orm::{DatabaseConnection, DbErr};
+
+use self::known::Known;
+use super::{
+    Store, StoreError, Write, Written,
+    sql::{Class, refused},
+};
+
+/// How often a batch is tried again when somebody else holds the lock.
+const RETRIES: u32 = 3;
+/// The longest pause before such a try.
+const PAUSE_MS: u64 = 50;
+
+type Answer = Result<Written, StoreError>;
+
+/// Why a transaction was rolled back.
+enum Failure {
+    /// The database said so.
+    Database(DbErr),
+    /// A row wasn't as the batch supposed. Those who look first know which.
+    Surprise,
+}
+
+impl From<DbErr> for Failure {
+    fn from(error: DbErr) -> Self {
+        Failure::Database(error)
+    }
+}
+
+/// A part of the batch that gets a transaction of its own.
+struct Part {
+    range: Range<usize>,
+    /// Whether to read what stands in the database before writing. The first try doesn't: nearly all batches
+    /// are fine.
+    look: bool,
+}
+
+impl Store {
+    /// Writes everything in one transaction and answers each in the order of the batch. When this returns, what
+    /// is answered `Ok` is committed; nothing else is.
+    ///
+    /// Within a batch the publishes take effect first, then outcomes and attempts, then the rest, each kind
+    /// in the order of the batch.
+    ///
+    /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
+    ///   claim by its error; the others are committed.
+    /// - If the database is locked by somebody else, the batch is tried again three times. Locked for longer,
+    ///   full, read-only or out of reach: all that isn't committed is refused as retryable.
+    /// - Any other error: the batch is halved until the one at fault stands alone and gets it.
+    ///
+    /// The future must be driven to its end: dropped, it leaves open what was committed.
+    pub async fn commit(&self, batch: Vec<Write>) -> Vec<Answer> {
+        let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
+        let mut tries = 0;
+        // The next part is the last one; parts are answered from the front to the back.
+        let mut parts = vec![Part { range: 0..batch.len(), look: false }];
+        while let Some(Part { range, look }) = parts.pop() {
+            if range.is_empty() {
+                continue;
+            }
+            let error = match self.write(&batch[range.clone()], look).await {
+                Ok(part) => {
+                    answers.extend(part);
+                    continue;
+                }
+                Err(Failure::Surprise) if !look => {
+                    parts.push(Part { range, look: true });
+                    continue;
+                }
+                Err(Failure::Surprise) => DbErr::RecordNotUpdated,
+                Err(Failure::Database(error)) => error,
+            };
+            match Class::of(&error) {
+                Class::Constraint if !look => parts.push(Part { range, look: true }),
+                Class::Busy if tries < RETRIES => {
+                    tries += 1;
+                    tokio::time::sleep(Duration::from_millis(fastrand::u64(1..=PAUSE_MS))).await;
+                    parts.push(Part { range, look });
+                }
+                Class::Busy | Class::Full | Class::Unavailable => {
+                    let error = refused("write")(error);
+                    answers.resize(batch.len(), Err(error));
+                    break;
+                }
+                Class::Constraint | Class::Other if range.len() == 1 => {
+                    answers.push(Err(refused("write")(error)));
+                }
+                Class::Constraint | Class::Other => {
+                    let middle = range.start + range.len() / 2;
+                    parts.push(Part { range: middle..range.end, look });
+                    parts.push(Part { range: range.start..middle, look });
+                }
+            }
+        }
+        answers
+    }
+
+    async fn write(&self, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
+        let transaction = self.writer.begin().await?;
+        match write_all(transaction.db(), writes, look).await {
+            Ok(answers) => {
+                transaction.commit().await?;
+                Ok(answers)
+            }
+            Err(failure) => {
+                transaction.roll_back().await;
+                Err(failure)
+            }
+        }
+    }
+}
+
+async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
+    let mut known = if look { Some(Known::read(db, writes).await?) } else { None };
+    let mut answers: Vec<Answer> = vec![Ok(Written::Done); writes.len()];
+    publishes::write(db, writes, known.as_mut(), &mut answers).await?;
+    outcomes::write(db, writes, known.as_mut(), &mut answers).await?;
+    others::write(db, writes, &mut answers).await?;
+    Ok(answers)
+}

@@ -1,0 +1,161 @@
+//! What the database holds of the events of a batch, and what the batch makes of it.
+
+use std::collections::{HashMap, HashSet};
+
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+
+use super::super::{
+    StoreError, Write,
+    events::{EVENT, event_of},
+    sql::{marks, pieces, statement, unsigned},
+    time,
+};
+use crate::{
+    event::{Event, EventId, NewEvent},
+    wire::Published,
+};
+
+/// The events that a batch names, as they stand after the writes that were taken up so far.
+pub(super) struct Known {
+    events: HashMap<EventId, State>,
+    /// The content of those that the batch publishes.
+    contents: HashMap<EventId, NewEvent>,
+}
+
+struct State {
+    timestamp: i64,
+    /// Whether there is a row in `event_published`, or in `event_scheduled`, which will make one.
+    published: bool,
+    seq: u64,
+    /// Whether it can take an outcome, that is: is published and has none.
+    open: bool,
+}
+
+/// What to do with a publish.
+pub(super) enum Verdict {
+    /// Store and publish it.
+    New,
+    /// It is stored: publish it. Its time stays.
+    Publish {
+        /// The event's own time.
+        timestamp: i64,
+    },
+    /// It is published: nothing to do.
+    Duplicate(Published),
+}
+
+impl Known {
+    /// Reads what the batch names.
+    pub(super) async fn read(db: &DatabaseConnection, writes: &[Write]) -> Result<Self, DbErr> {
+        let mut named = HashSet::new();
+        let mut published = HashSet::new();
+        for write in writes {
+            match write {
+                Write::Publish { event, .. } => {
+                    named.insert(&event.id);
+                    named.extend(&event.rid);
+                    published.insert(&event.id);
+                }
+                Write::Finish { event_id, .. } => _ = named.insert(event_id),
+                Write::Attempt(row) => _ = named.insert(&row.event_id),
+                _ => {}
+            }
+        }
+        let events = states(db, named.into_iter().collect()).await?;
+        published.retain(|id| events.contains_key(*id));
+        let contents = contents(db, published.into_iter().collect()).await?;
+        Ok(Self { events, contents })
+    }
+
+    /// Judges a publish; if it is to be written, takes it up.
+    pub(super) fn publish(&mut self, event: &Event, seq: u64) -> Result<Verdict, StoreError> {
+        let Some(state) = self.events.get_mut(&event.id) else {
+            if let Some(rid) = event.rid.as_ref().filter(|rid| !self.events.contains_key(*rid)) {
+                return Err(StoreError::RidNotFound { id: event.id.clone(), rid: rid.clone() });
+            }
+            let state = State { timestamp: event.timestamp, published: true, seq, open: true };
+            self.events.insert(event.id.clone(), state);
+            self.contents.insert(event.id.clone(), content(event));
+            return Ok(Verdict::New);
+        };
+        let differs = self.contents.get(&event.id).and_then(|stored| content(event).differs_from(stored));
+        if let Some(field) = differs {
+            return Err(StoreError::EventConflict { id: event.id.clone(), field });
+        }
+        if state.published {
+            let published = Published { fresh: false, timestamp: state.timestamp, seq: state.seq };
+            return Ok(Verdict::Duplicate(published));
+        }
+        *state = State { published: true, seq, open: true, ..*state };
+        Ok(Verdict::Publish { timestamp: state.timestamp })
+    }
+
+    /// Takes up an outcome, unless there is one already.
+    pub(super) fn finish(&mut self, id: &EventId) -> Result<(), StoreError> {
+        match self.events.get_mut(id) {
+            Some(state) if state.open => {
+                state.open = false;
+                Ok(())
+            }
+            Some(state) if state.published => Err(StoreError::ClaimLost { id: id.clone() }),
+            _ => Err(StoreError::EventNotFound { id: id.clone() }),
+        }
+    }
+
+    /// Whether an attempt can be recorded: the event is there.
+    pub(super) fn attempt(&self, id: &EventId) -> Result<(), StoreError> {
+        if self.events.contains_key(id) { Ok(()) } else { Err(StoreError::EventNotFound { id: id.clone() }) }
+    }
+}
+
+async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<EventId, State>, DbErr> {
+    let mut states = HashMap::with_capacity(ids.len());
+    for piece in pieces(&ids) {
+        let sql = format!(
+            "SELECT e.id, e.timestamp, p.event_id IS NOT NULL, s.event_id IS NOT NULL, coalesce(p.seq, 0), \
+             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL \
+             FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
+             LEFT JOIN event_scheduled s ON s.event_id = e.id WHERE e.id IN ({})",
+            marks(piece.len())
+        );
+        for row in db.query_all_raw(statement(sql, values(piece))).await? {
+            let is_published: bool = row.try_get_by_index(2)?;
+            let is_scheduled: bool = row.try_get_by_index(3)?;
+            let state = State {
+                timestamp: time::millis(row.try_get_by_index(1)?),
+                published: is_published || is_scheduled,
+                seq: unsigned(row.try_get_by_index(4)?),
+                open: is_published && row.try_get_by_index(5)?,
+            };
+            states.insert(EventId::from_stored(row.try_get_by_index::<String>(0)?), state);
+        }
+    }
+    Ok(states)
+}
+
+async fn contents(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<EventId, NewEvent>, DbErr> {
+    let mut contents = HashMap::with_capacity(ids.len());
+    for piece in pieces(&ids) {
+        let sql = format!("SELECT {EVENT} FROM event e WHERE e.id IN ({})", marks(piece.len()));
+        for row in db.query_all_raw(statement(sql, values(piece))).await? {
+            let event = event_of(&row)?;
+            contents.insert(event.id.clone(), content(&event));
+        }
+    }
+    Ok(contents)
+}
+
+fn values(ids: &[&EventId]) -> Vec<Value> {
+    ids.iter().map(|id| id.as_str().into()).collect()
+}
+
+fn content(event: &Event) -> NewEvent {
+    NewEvent {
+        id: event.id.clone(),
+        domain: event.domain.clone(),
+        name: event.name.clone(),
+        pid: event.pid.clone(),
+        rid: event.rid.clone(),
+        data: event.data.clone(),
+    }
+}

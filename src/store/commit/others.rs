@@ -1,0 +1,101 @@
+//! What is written seldom: bindings, cursors, the log.
+
+use sea_orm::{
+    ActiveModelTrait,
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, ConnectionTrait, DatabaseConnection, DbErr, EntityTrait, QueryFilter, Value,
+    sea_query::{Expr, OnConflict},
+};
+
+use super::{
+    super::{
+        Binding, StoreError, Write, Written,
+        entity::{binding, cursor},
+        sql::{cut, pieces, row_marks, signed, statement},
+        time,
+    },
+    Answer,
+};
+use crate::event::MAX_TEXT;
+
+/// The bytes of a log line that are kept.
+const MESSAGE_BYTES: usize = 8 * 1024;
+
+/// Writes and answers what the hot path leaves, in its order; log lines together at the end.
+pub(super) async fn write(
+    db: &DatabaseConnection,
+    writes: &[Write],
+    answers: &mut [Answer],
+) -> Result<(), DbErr> {
+    let mut lines = Vec::new();
+    for (write, answer) in writes.iter().zip(answers) {
+        match write {
+            Write::Bind(wanted) => *answer = bind(db, wanted).await?.map(Written::Bound),
+            Write::Unbind { id } => _ = binding::Entity::delete_by_id(*id).exec(db).await?,
+            Write::Cursor { hub, group, seq } => {
+                let row = cursor::ActiveModel {
+                    hub_id: Set(hub.to_string()),
+                    grp: Set(group.clone()),
+                    seq: Set(signed(*seq)),
+                };
+                let mut there = OnConflict::columns([cursor::Column::HubId, cursor::Column::Grp]);
+                there.update_column(cursor::Column::Seq);
+                cursor::Entity::insert(row).on_conflict(there).exec_without_returning(db).await?;
+            }
+            Write::Log { at, agent, message, error } => lines.push((*at, agent, message, error)),
+            Write::Publish { .. } | Write::Finish { .. } | Write::Attempt(_) => {}
+        }
+    }
+    for piece in pieces(&lines) {
+        let mut values: Vec<Value> = Vec::with_capacity(piece.len() * 4);
+        for (at, agent, message, error) in piece {
+            values.extend([
+                time::text(*at).into(),
+                cut((*agent).clone(), MAX_TEXT).into(),
+                cut((*message).clone(), MESSAGE_BYTES).into(),
+                object(error).into(),
+            ]);
+        }
+        let marks = row_marks(piece.len(), 4);
+        let sql = format!("INSERT INTO log (timestamp, agent, message, error) VALUES {marks}");
+        db.execute_raw(statement(sql, values)).await?;
+    }
+    Ok(())
+}
+
+/// The column takes JSON only; a text that was cut is none any more.
+fn object(error: &str) -> &str {
+    let is_object = serde_json::from_str::<serde::de::IgnoredAny>(error).is_ok() && error.starts_with('{');
+    if is_object && error.len() <= MESSAGE_BYTES { error } else { "{}" }
+}
+
+/// The binding of this group, domain and name as it stands. A new one sends the group's cursors back to before
+/// its first event.
+async fn bind(db: &DatabaseConnection, wanted: &Binding) -> Result<Result<Binding, StoreError>, DbErr> {
+    let known = binding::Entity::find()
+        .filter(binding::Column::Grp.eq(&wanted.group))
+        .filter(binding::Column::Domain.eq(wanted.domain.as_str()))
+        .filter(binding::Column::Name.eq(wanted.name.as_str()))
+        .one(db)
+        .await?;
+    if let Some(row) = known {
+        return Ok(row.try_into());
+    }
+    let start = signed(wanted.start_seq);
+    let row = binding::ActiveModel {
+        id: NotSet,
+        grp: Set(wanted.group.clone()),
+        domain: Set(wanted.domain.to_string()),
+        name: Set(wanted.name.to_string()),
+        start_seq: Set(start),
+        created: Set(time::datetime(wanted.created)),
+    };
+    let row = row.insert(db).await?;
+    cursor::Entity::update_many()
+        .col_expr(cursor::Column::Seq, Expr::value((start - 1).max(0)))
+        .filter(cursor::Column::Grp.eq(&wanted.group))
+        .filter(cursor::Column::Seq.gte(start))
+        .exec(db)
+        .await?;
+    Ok(row.try_into())
+}

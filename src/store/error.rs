@@ -1,0 +1,131 @@
+//! What can go wrong between us and the database.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use sea_orm::DbErr;
+
+use crate::event::{EventId, Fault, code};
+
+/// How long a publisher waits before it tries again on a full or absent database.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// An error of the store. Cloneable, since one failed transaction answers many writers.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// An event of this id but other content is stored.
+    #[error("the event {id} is already stored with another {field}: publish new content under a new id")]
+    EventConflict {
+        /// The id that both have.
+        id: EventId,
+        /// The first field that differs.
+        field: &'static str,
+    },
+    /// `rid` names no event.
+    #[error("the event {id} answers {rid}, which is not stored: publish {rid} first, or leave `rid` out")]
+    RidNotFound {
+        /// The event that was to be published.
+        id: EventId,
+        /// What it names.
+        rid: EventId,
+    },
+    /// No event has this id.
+    #[error("no event has the id {id}: it was never published here, or it was deleted")]
+    EventNotFound {
+        /// The id.
+        id: EventId,
+    },
+    /// The event has its outcome already.
+    #[error("the outcome of the event {id} is already recorded: this claim came too late, drop its result")]
+    ClaimLost {
+        /// The event.
+        id: EventId,
+    },
+    /// A page token of another query, or a damaged one.
+    #[error("the page token belongs to another query or is damaged: start again without one")]
+    InvalidPage,
+    /// No room on the disk, or the size limit is reached.
+    #[error("the database is full ({source}): free disk space or raise `store.max_bytes`, then try again")]
+    Full {
+        /// The database's words.
+        source: DbErr,
+    },
+    /// The database is locked by somebody else, read-only, or its file can't be read or written.
+    #[error("the database can't take this now ({source}): look for a program that locks it, and at its disk")]
+    Unavailable {
+        /// The database's words.
+        source: DbErr,
+    },
+    /// The database was made by a newer version.
+    #[error(
+        "the database {place} has the migration `{migration}`, which this version of Eventflow doesn't know: \
+         start the newer version that made it, or use another data folder"
+    )]
+    SchemaNewer {
+        /// Which database.
+        place: String,
+        /// The first unknown migration.
+        migration: String,
+    },
+    /// The data folder or the database file can't be made or used.
+    #[error("can't {action} {}: {source}: check that the folder exists and that this user may write to it", path.display())]
+    Folder {
+        /// What was tried: `make the folder`, …
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's words.
+        source: std::sync::Arc<io::Error>,
+    },
+    /// What the database holds breaks our rules.
+    #[error("the database holds {what}, which this version can't read: {reason}")]
+    Damaged {
+        /// Table and row.
+        what: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Any other refusal by the database.
+    #[error("the database refused to {action}: {source}")]
+    Refused {
+        /// What was tried.
+        action: &'static str,
+        /// The database's words.
+        source: DbErr,
+    },
+}
+
+impl StoreError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::EventConflict { .. } => code::EVENT_CONFLICT,
+            Self::RidNotFound { .. } => code::RID_NOT_FOUND,
+            Self::EventNotFound { .. } => code::EVENT_NOT_FOUND,
+            Self::ClaimLost { .. } => code::CLAIM_LOST,
+            Self::InvalidPage => code::INVALID_PAGE,
+            Self::Full { .. } => code::DB_FULL,
+            Self::Unavailable { .. } => code::DB_UNAVAILABLE,
+            Self::SchemaNewer { .. } => code::DB_SCHEMA_NEWER,
+            Self::Folder { .. } => code::DATA_FOLDER,
+            Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Unavailable { .. })
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        if error.is_retryable() {
+            Fault::retryable(error.code(), error.to_string(), RETRY_AFTER)
+        } else {
+            Fault::refused(error.code(), error.to_string())
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Reading events: one, the log of a process, what a hub still has to serve.
+
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, EntityTrait, QueryResult, Value};
+
+use super::{
+    LogKey, Store, StoreError,
+    entity::event,
+    page,
+    sql::{refused, signed, statement, unsigned},
+    time,
+};
+use crate::event::{Data, Domain, Event, EventId, Name, Pid, Uid};
+
+/// An event without outcome.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenEvent {
+    /// The event.
+    pub event: Event,
+    /// Its number on the hub.
+    pub seq: u64,
+    /// Who published it.
+    pub publisher: Uid,
+    /// How many of its deliveries to the default group ended without outcome.
+    pub attempts: u32,
+}
+
+/// How many events there are, and how they ended on one hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// All stored events, published or not.
+    pub events: u64,
+    /// Published on the hub.
+    pub published: u64,
+    /// Ended well.
+    pub success: u64,
+    /// Failed for good.
+    pub failed: u64,
+    /// Without outcome.
+    pub open: u64,
+}
+
+/// In the order of [`event_of`].
+pub(super) const EVENT: &str = "e.id, e.timestamp, e.domain, e.name, e.pid, e.rid, e.data";
+/// What [`Event::weight`] counts, without reading the data.
+const WEIGHT: &str = "octet_length(e.data) + octet_length(e.id) + octet_length(e.domain) \
+    + octet_length(e.name) + octet_length(e.pid) + coalesce(octet_length(e.rid), 0)";
+
+impl Store {
+    /// The event of this id.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn event(&self, id: &EventId) -> Result<Option<Event>, StoreError> {
+        let row = event::Entity::find_by_id(id.to_string()).one(&self.readers).await;
+        Ok(row.map_err(refused("read an event"))?.map(Event::from))
+    }
+
+    /// A page of the log of a process, in the order of time, then number (events without one come last),
+    /// then id: at most `limit` events and `max_bytes` of [weight](Event::weight), but at least one event. The
+    /// key leads to the next page; none: that was the last.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidPage`] if `after` comes from another query, or whatever the database says.
+    pub async fn log_page(
+        &self,
+        domain: &Domain,
+        pid: &Pid,
+        after: Option<&LogKey>,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<(Vec<Event>, Option<LogKey>), StoreError> {
+        let query = page::query(domain, pid);
+        if after.is_some_and(|after| after.query != query) {
+            return Err(StoreError::InvalidPage);
+        }
+        let (tail, values) = log_tail(domain, pid, after);
+        let (rows, more) = page(&self.readers, &format!("{EVENT}, p.seq"), &tail, values, limit, max_bytes)
+            .await
+            .map_err(refused("read a log"))?;
+
+        let mut last = None;
+        let mut events = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let read = || Ok((event_of(row)?, row.try_get_by_index::<Option<i64>>(7)?));
+            let (event, seq) = read().map_err(refused("read a log"))?;
+            last = Some((event.timestamp, seq.map(unsigned), event.id.clone()));
+            events.push(event);
+        }
+        let next = last.filter(|_| more).map(|(timestamp, seq, id)| LogKey { query, timestamp, seq, id });
+        Ok((events, next))
+    }
+
+    /// A page of what the hub still has to serve, by number, from `after_seq` on, itself excluded: at most
+    /// `limit` events and `max_bytes` of [weight](Event::weight), but at least one event if there is any. Besides:
+    /// whether there are more.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn open_page(
+        &self,
+        hub: &Uid,
+        after_seq: u64,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<(Vec<OpenEvent>, bool), StoreError> {
+        let values = vec![hub.as_str().into(), signed(after_seq).into()];
+        let columns = format!(
+            "{EVENT}, p.seq, p.publisher, \
+             (SELECT count(*) FROM v1_attempt a WHERE a.event_id = e.id AND a.grp = '')"
+        );
+        let (rows, more) = page(&self.readers, &columns, OPEN_TAIL, values, limit, max_bytes)
+            .await
+            .map_err(refused("read the open events"))?;
+        let open = |row: &QueryResult| {
+            Ok(OpenEvent {
+                event: event_of(row)?,
+                seq: unsigned(row.try_get_by_index(7)?),
+                publisher: Uid::from_stored(row.try_get_by_index::<String>(8)?),
+                attempts: u32::try_from(row.try_get_by_index::<i64>(9)?).unwrap_or(u32::MAX),
+            })
+        };
+        let events = rows.iter().map(open).collect::<Result<_, _>>().map_err(refused("read the open events"))?;
+        Ok((events, more))
+    }
+
+    /// Counts events and outcomes. This reads whole indexes: for people and tests, not for each scrape.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn counts(&self, hub: &Uid) -> Result<Counts, StoreError> {
+        let sql = "SELECT (SELECT count(*) FROM event), count(*), count(success), count(failed), \
+                   coalesce(sum(success IS NULL AND failed IS NULL AND orphan IS NULL), 0) \
+                   FROM event_published WHERE v1_hub = ?";
+        let counted = async {
+            let row = self.readers.query_one_raw(statement(sql, vec![hub.as_str().into()])).await?;
+            let Some(row) = row else { return Ok(Counts::default()) };
+            let count = |index| row.try_get_by_index(index).map(unsigned);
+            Ok(Counts {
+                events: count(0)?,
+                published: count(1)?,
+                success: count(2)?,
+                failed: count(3)?,
+                open: count(4)?,
+            })
+        };
+        counted.await.map_err(refused("count the events"))
+    }
+}
+
+/// Open rows of a hub: exactly the condition of the index `event_published_open`.
+pub(super) const OPEN_TAIL: &str = "FROM event_published p JOIN event e ON e.id = p.event_id \
+    WHERE p.v1_hub = ? AND p.seq > ? AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL \
+    ORDER BY p.seq";
+
+/// The log of a process behind a key.
+pub(super) fn log_tail(domain: &Domain, pid: &Pid, after: Option<&LogKey>) -> (String, Vec<Value>) {
+    let mut values: Vec<Value> = vec![domain.as_str().into(), pid.as_str().into()];
+    let behind = match after {
+        None => "",
+        Some(key) => {
+            let at = time::text(key.timestamp);
+            let id = key.id.as_str();
+            values.extend([at.clone().into(), at.into()]);
+            match key.seq.map(signed) {
+                // `>=` lets the index skip what came before, the rest sorts out the same millisecond.
+                Some(seq) => {
+                    values.extend([seq.into(), seq.into(), id.into()]);
+                    "AND e.timestamp >= ? AND (e.timestamp > ? OR p.seq IS NULL OR p.seq > ? \
+                     OR (p.seq = ? AND e.id > ?))"
+                }
+                None => {
+                    values.push(id.into());
+                    "AND e.timestamp >= ? AND (e.timestamp > ? OR (p.seq IS NULL AND e.id > ?))"
+                }
+            }
+        }
+    };
+    let tail = format!(
+        "FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
+         WHERE e.domain = ? AND e.pid = ? {behind} ORDER BY e.timestamp, p.seq IS NULL, p.seq, e.id"
+    );
+    (tail, values)
+}
+
+/// Reads at most `limit` rows and `max_bytes`, at least one row; says whether more follow. The weights are
+/// read first: a page of large events must not stand in memory only to be cut.
+async fn page(
+    db: &DatabaseConnection,
+    columns: &str,
+    tail: &str,
+    values: Vec<Value>,
+    limit: usize,
+    max_bytes: usize,
+) -> Result<(Vec<QueryResult>, bool), DbErr> {
+    let read = async |columns: &str, limit: usize| {
+        let mut values = values.clone();
+        values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
+        db.query_all_raw(statement(format!("SELECT {columns} {tail} LIMIT ?"), values)).await
+    };
+    let limit = limit.max(1);
+    let weights = read(WEIGHT, limit.saturating_add(1)).await?;
+    let mut sum = 0;
+    let mut take = 0;
+    for row in weights.iter().take(limit) {
+        sum += usize::try_from(row.try_get_by_index::<i64>(0)?).unwrap_or(usize::MAX);
+        if take > 0 && sum > max_bytes {
+            break;
+        }
+        take += 1;
+    }
+    if take == 0 {
+        return Ok((Vec::new(), false));
+    }
+    Ok((read(columns, take).await?, weights.len() > take))
+}
+
+/// Reads the columns of [`EVENT`], which must come first.
+pub(super) fn event_of(row: &QueryResult) -> Result<Event, DbErr> {
+    let text = |index| row.try_get_by_index::<String>(index);
+    Ok(Event {
+        id: EventId::from_stored(text(0)?),
+        timestamp: time::millis(row.try_get_by_index(1)?),
+        domain: Domain::from_stored(text(2)?),
+        name: Name::from_stored(text(3)?),
+        pid: Pid::from_stored(text(4)?),
+        rid: row.try_get_by_index::<Option<String>>(5)?.map(EventId::from_stored),
+        data: Data::from_stored(text(6)?),
+    })
+}
+
+impl From<event::Model> for Event {
+    fn from(row: event::Model) -> Self {
+        Self {
+            id: EventId::from_stored(row.id),
+            timestamp: time::millis(row.timestamp),
+            domain: Domain::from_stored(row.domain),
+            name: Name::from_stored(row.name),
+            pid: Pid::from_stored(row.pid),
+            rid: row.rid.map(EventId::from_stored),
+            data: Data::from_stored(row.data),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The hubs: where they listen, their epochs, their last sequence numbers.
+
+use sea_orm::{
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, DatabaseConnection, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter,
+};
+
+use super::{
+    Store, StoreError,
+    entity::{hub, hub_epoch, hub_seq},
+    sql::{refused, signed, unsigned},
+    time,
+};
+use crate::event::Uid;
+
+/// Where a hub listens, for spokes and for other hubs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubRow {
+    /// Its id.
+    pub id: Uid,
+    /// The address that spokes dial.
+    pub external_ip: String,
+    /// The port that spokes dial.
+    pub external_port: u16,
+    /// The address that it listens on.
+    pub internal_ip: String,
+    /// The port that it listens on.
+    pub internal_port: u16,
+}
+
+impl Store {
+    /// Writes the hub's row as open, raises its epoch and returns it; the first is 1. Events refer to the
+    /// row, so this comes before the hub listens.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn register_hub(&self, row: &HubRow) -> Result<u64, StoreError> {
+        let refused = refused("register the hub");
+        let transaction = self.writer.begin().await.map_err(&refused)?;
+        let registered = register(transaction.db(), row).await;
+        transaction.end(registered).await.map(unsigned).map_err(refused)
+    }
+
+    /// Marks the hub as stopped.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn hub_quit(&self, id: &Uid) -> Result<(), StoreError> {
+        let refused = refused("mark the hub as stopped");
+        let transaction = self.writer.begin().await.map_err(&refused)?;
+        let change = hub::ActiveModel { quit: Set(Some(time::datetime(time::now()))), ..Default::default() };
+        let done = hub::Entity::update_many()
+            .set(change)
+            .filter(hub::Column::Id.eq(id.as_str()))
+            .exec(transaction.db())
+            .await;
+        transaction.end(done).await.map(drop).map_err(refused)
+    }
+
+    /// The last sequence number that this hub gave; 0 if it gave none.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn last_seq(&self, hub: &Uid) -> Result<u64, StoreError> {
+        let row = hub_seq::Entity::find_by_id(hub.to_string()).one(&self.readers).await;
+        row.map(|row| row.map_or(0, |row| unsigned(row.seq)))
+            .map_err(refused("read the last sequence number"))
+    }
+}
+
+async fn register(db: &DatabaseConnection, row: &HubRow) -> Result<i64, DbErr> {
+    let id = row.id.to_string();
+    let known = hub::Entity::find_by_id(id.clone()).one(db).await?;
+    let is_new = known.is_none();
+    let mut place = known.map(IntoActiveModel::into_active_model).unwrap_or(hub::ActiveModel {
+        id: Set(id.clone()),
+        timestamp: Set(time::datetime(time::now())),
+        ..Default::default()
+    });
+    place.external_ip = Set(row.external_ip.clone());
+    place.external_port = Set(row.external_port);
+    place.internal_ip = Set(row.internal_ip.clone());
+    place.internal_port = Set(row.internal_port);
+    place.quit = Set(None);
+    if is_new {
+        place.insert(db).await?;
+    } else {
+        place.update(db).await?;
+    }
+
+    if hub_seq::Entity::find_by_id(id.clone()).one(db).await?.is_none() {
+        hub_seq::ActiveModel { hub_id: Set(id.clone()), seq: Set(signed(0)) }.insert(db).await?;
+    }
+    match hub_epoch::Entity::find_by_id(id.clone()).one(db).await? {
+        Some(before) => {
+            let epoch = before.epoch + 1;
+            hub_epoch::ActiveModel { hub_id: Set(id), epoch: Set(epoch) }.update(db).await?;
+            Ok(epoch)
+        }
+        None => Ok(hub_epoch::ActiveModel { hub_id: Set(id), epoch: Set(1) }.insert(db).await?.epoch),
+    }
+}

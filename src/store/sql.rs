@@ -1,0 +1,149 @@
+//! Small tools for SQL: what an error means, and statements over many rows.
+
+use sea_orm::{
+    DatabaseBackend, DbErr, RuntimeErr, SqlErr, Statement, Value,
+    sqlx::{self, error::ErrorKind},
+};
+
+use super::StoreError;
+
+/// What an error of the database means for a writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A row with this key is there, or a row that a foreign key names isn't: looking first tells which.
+    Constraint,
+    /// Somebody else holds a lock: the same again may go through.
+    Busy,
+    /// No room.
+    Full,
+    /// The file can't be written or read, or the connection is gone.
+    Unavailable,
+    /// Anything else: one of the writes is at fault.
+    Other,
+}
+
+// Primary result codes, https://www.sqlite.org/rescode.html
+const BUSY: i32 = 5;
+const LOCKED: i32 = 6;
+const READONLY: i32 = 8;
+const IOERR: i32 = 10;
+const FULL: i32 = 13;
+const CANTOPEN: i32 = 14;
+const PROTOCOL: i32 = 15;
+
+impl Class {
+    pub(super) fn of(error: &DbErr) -> Self {
+        let (DbErr::Exec(RuntimeErr::SqlxError(inner))
+        | DbErr::Query(RuntimeErr::SqlxError(inner))
+        | DbErr::Conn(RuntimeErr::SqlxError(inner))) = error
+        else {
+            return match error {
+                DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => Class::Unavailable,
+                _ => Class::Other,
+            };
+        };
+        match inner.as_ref() {
+            sqlx::Error::Database(database) => match database.kind() {
+                ErrorKind::UniqueViolation | ErrorKind::ForeignKeyViolation => Class::Constraint,
+                _ => match primary_code(error) {
+                    Some(BUSY | LOCKED | PROTOCOL) => Class::Busy,
+                    Some(FULL) => Class::Full,
+                    Some(READONLY | IOERR | CANTOPEN) => Class::Unavailable,
+                    _ => Class::Other,
+                },
+            },
+            sqlx::Error::Io(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed => Class::Unavailable,
+            _ => Class::Other,
+        }
+    }
+}
+
+/// SQLite's result code without its extension.
+pub(super) fn primary_code(error: &DbErr) -> Option<i32> {
+    let (DbErr::Exec(RuntimeErr::SqlxError(inner))
+    | DbErr::Query(RuntimeErr::SqlxError(inner))
+    | DbErr::Conn(RuntimeErr::SqlxError(inner))) = error
+    else {
+        return None;
+    };
+    let code: i32 = inner.as_database_error()?.code()?.parse().ok()?;
+    Some(code & 0xFF)
+}
+
+/// Turns the database's error into ours; `action` completes "the database refused to …".
+pub(super) fn refused(action: &'static str) -> impl Fn(DbErr) -> StoreError {
+    move |source| match Class::of(&source) {
+        Class::Full => StoreError::Full { source },
+        Class::Busy | Class::Unavailable => StoreError::Unavailable { source },
+        Class::Constraint | Class::Other => StoreError::Refused { action, source },
+    }
+}
+
+/// Whether an insert failed because a row with this key is there.
+pub(super) fn is_duplicate(error: &DbErr) -> bool {
+    matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))
+}
+
+/// A statement with its values.
+pub(super) fn statement(sql: impl Into<String>, values: Vec<Value>) -> Statement {
+    Statement::from_sql_and_values(DatabaseBackend::Sqlite, sql, values)
+}
+
+/// The most rows that one statement takes. With seven columns that is 1,792 parameters of the 32,766 that
+/// SQLite allows.
+const MOST_ROWS: usize = 256;
+
+/// Splits `rows` into pieces of 256, 128, 64, … rows: few lengths, so that the connection finds their
+/// statements prepared.
+pub(super) fn pieces<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        if rows.is_empty() {
+            return None;
+        }
+        let length = (1 << rows.len().ilog2()).min(MOST_ROWS);
+        let (piece, rest) = rows.split_at(length);
+        rows = rest;
+        Some(piece)
+    })
+}
+
+/// `(?,?),(?,?)`: so many rows of so many columns.
+pub(super) fn row_marks(rows: usize, columns: usize) -> String {
+    let row = format!("({})", marks(columns));
+    let mut all = String::with_capacity((row.len() + 1) * rows);
+    for index in 0..rows {
+        if index > 0 {
+            all.push(',');
+        }
+        all.push_str(&row);
+    }
+    all
+}
+
+/// `?,?,?`: so many marks.
+pub(super) fn marks(count: usize) -> String {
+    let mut all = "?,".repeat(count);
+    all.pop();
+    all
+}
+
+/// Cuts a text at `limit` bytes, never inside a character.
+pub(super) fn cut(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit));
+    }
+    text
+}
+
+/// Sequence numbers are `BIGINT` in the database.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// And back; none is below zero.
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

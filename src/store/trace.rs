@@ -1,0 +1,104 @@
+//! What became of an event.
+
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+
+use super::{
+    AttemptRow, Store, StoreError,
+    entity::{attempt, event, event_published},
+    sql::{refused, unsigned},
+    time,
+};
+use crate::{
+    event::{Event, EventId, Uid},
+    wire::Trace,
+};
+
+/// How many attempts a trace shows.
+const ATTEMPTS: u64 = 20;
+
+impl Store {
+    /// The event and what became of it in the default group, as far as the database knows: that it is claimed
+    /// at the moment only its hub can tell.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn trace(&self, id: &EventId) -> Result<Option<(Event, Trace)>, StoreError> {
+        let refused = refused("read what became of an event");
+        let found = event::Entity::find_by_id(id.to_string())
+            .find_also_related(event_published::Entity)
+            .one(&self.readers)
+            .await
+            .map_err(&refused)?;
+        let Some((event, published)) = found else { return Ok(None) };
+        let event = Event::from(event);
+        let mut attempts = attempt::Entity::find()
+            .filter(attempt::Column::EventId.eq(id.as_str()))
+            .order_by_desc(attempt::Column::Id)
+            .limit(ATTEMPTS)
+            .all(&self.readers)
+            .await
+            .map_err(refused)?;
+        attempts.reverse();
+
+        let state = match &published {
+            None => "persisted",
+            Some(row) => match outcome(row) {
+                Some(word) => word,
+                None if self.is_wanted(&event, row).await? => "pending",
+                None => "orphan",
+            },
+        };
+        let trace = Trace {
+            publisher: published.as_ref().map(|row| Uid::from_stored(row.publisher.clone())),
+            published: published.as_ref().map(|row| time::millis(row.published)),
+            hub: published.as_ref().and_then(|row| row.v1_hub.clone()).map(Uid::from_stored),
+            seq: published.as_ref().and_then(|row| row.seq).map(unsigned),
+            state: state.to_owned(),
+            consumer: published.as_ref().and_then(|row| row.consumer.clone()).map(Uid::from_stored),
+            ended: published
+                .as_ref()
+                .and_then(|row| row.success.or(row.failed).or(row.orphan))
+                .map(time::millis),
+            attempts: attempts.into_iter().map(|row| AttemptRow::from(row).into()).collect(),
+        };
+        Ok(Some((event, trace)))
+    }
+
+    /// Whether a binding of the default group matches.
+    async fn is_wanted(&self, event: &Event, row: &event_published::Model) -> Result<bool, StoreError> {
+        // An event that no hub of ours dispatched has no number: numbers are microseconds, so its time will do.
+        let seq = row.seq.unwrap_or_else(|| time::millis(row.published).saturating_mul(1_000));
+        let bindings = self.bindings().await?;
+        Ok(bindings.iter().any(|binding| {
+            binding.group.is_empty() && binding.wants(&event.domain, &event.name, unsigned(seq))
+        }))
+    }
+}
+
+/// Success before failure: on a shared database the npm stack may have written both.
+fn outcome(row: &event_published::Model) -> Option<&'static str> {
+    if row.success.is_some() {
+        Some("success")
+    } else if row.failed.is_some() {
+        Some("dead")
+    } else {
+        row.orphan.is_some().then_some("expired")
+    }
+}
+
+impl From<attempt::Model> for AttemptRow {
+    fn from(row: attempt::Model) -> Self {
+        let count = |number: i32| u32::try_from(number).unwrap_or(0);
+        Self {
+            event_id: EventId::from_stored(row.event_id),
+            group: row.grp,
+            round: count(row.round),
+            number: count(row.number),
+            consumer: Uid::from_stored(row.consumer),
+            started: time::millis(row.started),
+            ended: time::millis(row.ended),
+            reason: row.reason,
+            error: row.error,
+        }
+    }
+}

@@ -1,9 +1,17 @@
 //! The configuration of a hub: TOML file < environment < flags, read once at start.
 //!
 //! [`HubConfig`] holds plain, checked values. A host program may build one by hand, starting from
-//! [`HubConfig::default`]. One table of settings drives the file, the variables,
+//! [`HubConfig::default`]; [`load`] makes one of text. One table of settings drives the file, the variables,
 //! the flags, the help and the documentation, so that none of them can lack one.
 
+mod check;
+mod environment;
+mod file;
+mod form;
+pub mod help;
+mod load;
+mod problem;
+mod table;
 mod value;
 
 use std::{
@@ -12,6 +20,9 @@ use std::{
     time::Duration,
 };
 
+pub use form::{read_duration, show_duration};
+pub use load::{FileText, Flag, Loaded, load};
+pub use problem::{ConfigProblems, Origin, Problem, Warning};
 pub use value::{ConfiguredName, Durability, InvalidName, Keep, LogFormat, LogLevel, QuitSignal, Secret};
 
 const KIB: u64 = 1024;
@@ -272,3 +283,6 @@ impl Default for AdminSettings {
         Self { enabled: true, ip: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 50080 }
     }
 }
+
+#[cfg(test)]
+mod tests;

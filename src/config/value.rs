@@ -2,27 +2,43 @@
 
 use std::{fmt, time::Duration};
 
-/// A configured name that is not `[A-Za-z0-9.-]+`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the name {0:?} may hold only letters, digits, dots and hyphens, and at least one of them")]
-pub struct InvalidName(pub String);
+/// The longest configured name: with the words and the time before it, an id stays within 64 characters.
+const MAX_NAME: usize = 39;
 
-/// The name that hubs, or spokes, of one installation share: `[A-Za-z0-9.-]+`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A configured name that can't be one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the name {name:?} {reason}")]
+pub struct InvalidName {
+    /// The name, cut to 80 characters.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+/// The name that hubs, or spokes, of one installation share: `[A-Za-z0-9.-]+`, at most 39 characters. Ids end
+/// with it and certificates name it, so each part between its dots must be one of a host name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd)]
 pub struct ConfiguredName(String);
 
 impl ConfiguredName {
     /// Checks a name and takes it.
     ///
     /// # Errors
-    /// [`InvalidName`] if it is empty or has another character.
+    /// [`InvalidName`] says what is wrong.
     pub fn parse(name: impl Into<String>) -> Result<Self, InvalidName> {
         let name = name.into();
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
-        if name.is_empty() || !name.bytes().all(allowed) {
-            return Err(InvalidName(name.chars().take(80).collect()));
-        }
-        Ok(Self(name))
+        let odd = |part: &str| part.is_empty() || part.starts_with('-') || part.ends_with('-');
+        let reason = if name.is_empty() || !name.bytes().all(allowed) {
+            "must hold only letters, digits, dots and hyphens, at least one"
+        } else if name.len() > MAX_NAME {
+            "must have at most 39 characters"
+        } else if name.split('.').any(odd) {
+            "must have a letter or digit at the start and end of each part between its dots"
+        } else {
+            return Ok(Self(name));
+        };
+        Err(InvalidName { name: name.chars().take(80).collect(), reason })
     }
 
     /// `EVENTFLOW-HUB`, the default for hubs.
@@ -51,7 +67,7 @@ impl fmt::Display for ConfiguredName {
 }
 
 /// A text that never shows: not in `Debug`, not in a log, not in `--check`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd)]
 pub struct Secret(String);
 
 impl Secret {
@@ -75,7 +91,7 @@ impl fmt::Debug for Secret {
 }
 
 /// Whether a commit waits for the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum Durability {
     /// An ack means on disk: it survives the loss of power.
     Full,
@@ -84,7 +100,7 @@ pub enum Durability {
 }
 
 /// How long something is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum Keep {
     /// For so long.
     For(Duration),
@@ -93,7 +109,7 @@ pub enum Keep {
 }
 
 /// The signal that drains and stops the hub, beside SIGINT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum QuitSignal {
     /// SIGTERM.
     Term,
@@ -110,7 +126,7 @@ pub enum QuitSignal {
 }
 
 /// For whom the log is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum LogFormat {
     /// People: one aligned line for each entry.
     Human,
@@ -119,7 +135,7 @@ pub enum LogFormat {
 }
 
 /// The least important that the log holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum LogLevel {
     /// Only what needs somebody.
     Error,

@@ -39,14 +39,14 @@ pub async fn run<R: AsyncRead + Unpin>(
         }
         let last = inbound.ended.is_some();
         let broken = inbound.broken.is_some();
-        if connection.deliver(inbound).await.is_err() || last {
+        if connection.deliver::<Inbound>(inbound).await.is_err() || last {
             return;
         }
         if broken {
             // What follows means nothing; it is read to the end so that the last words arrive.
             drain(socket).await;
             // The connection may have ended by its own deadline.
-            let _ = connection.deliver(Inbound { ended: Some(None), ..Inbound::default() }).await;
+            let _ = connection.deliver::<Inbound>(Inbound { ended: Some(None), ..Inbound::default() }).await;
             return;
         }
     }

@@ -1,3 +1,0 @@
-//! The broker.
-
-fn main() {}

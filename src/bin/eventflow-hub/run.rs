@@ -1,0 +1,88 @@
+//! Runs the hub until a signal stops it.
+
+use std::{path::Path, process::ExitCode};
+
+use eventflow::{
+    config::HubConfig,
+    event::code,
+    hub::{Hub, HubHandle},
+};
+
+use crate::{banner, exit, print, signals::Signals};
+
+/// Starts the hub, says so, waits for a signal, drains.
+pub(crate) fn run(config: HubConfig) -> ExitCode {
+    // The hub has threads of its own; this one only waits for signals.
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(serve(config)),
+        Err(error) => exit::failed(code::INTERNAL, &format!("the program can't wait for signals: {error}")),
+    }
+}
+
+async fn serve(config: HubConfig) -> ExitCode {
+    // From here on: a signal that comes during the start stops the hub as soon as it is up.
+    let mut signals = match Signals::listen(config.hub.signal_quit) {
+        Ok(signals) => signals,
+        Err(error) => {
+            return exit::failed(code::INTERNAL, &format!("the program can't listen to signals: {error}"));
+        }
+    };
+    let is_default_folder = config.data == HubConfig::default().data;
+    let mut hub = match Hub::builder().config(config).start().await {
+        Ok(hub) => hub,
+        Err(error) => return exit::failed(error.code(), &error.to_string()),
+    };
+    tell(&hub, is_default_folder);
+    tokio::select! {
+        signal = signals.next() => tracing::info!("{signal}: the hub stops"),
+        ended = hub.end() => {
+            return match ended {
+                Ok(_) => ExitCode::SUCCESS,
+                Err(error) => exit::failed(error.code(), &error.to_string()),
+            };
+        }
+    }
+    tokio::select! {
+        outcome = hub.shutdown() => match outcome {
+            Ok(outcome) if outcome.is_clean() => {
+                tracing::info!("stopped cleanly");
+                ExitCode::SUCCESS
+            }
+            Ok(outcome) => {
+                tracing::warn!(
+                    handed_back = outcome.handed_back,
+                    uncommitted = outcome.uncommitted,
+                    forced_links = outcome.forced_links,
+                    without_core = outcome.without_core,
+                    "stopped in time, but not all came to its own end; nothing that was acknowledged is lost"
+                );
+                ExitCode::SUCCESS
+            }
+            Err(error) => exit::failed(error.code(), &error.to_string()),
+        },
+        signal = signals.next() => {
+            tracing::warn!("{signal} again: the hub ends at once; nothing that was acknowledged is lost");
+            ExitCode::from(130)
+        }
+    }
+}
+
+fn tell(hub: &HubHandle, is_default_folder: bool) {
+    let info = hub.info();
+    let client = banner::client(
+        &std::env::current_exe().unwrap_or_default(),
+        &std::env::current_dir().unwrap_or_default(),
+        std::env::var_os("PATH").as_deref(),
+        Path::exists,
+    );
+    print(&banner::ready(&banner::Ready {
+        id: &info.id,
+        address: info.address,
+        data: &info.data,
+        is_default_folder,
+        fingerprint: &info.fingerprint,
+        admin: info.admin,
+        client: &client,
+    }));
+    tracing::info!(hub.id = info.id, address = %info.address, "ready");
+}

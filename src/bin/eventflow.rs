@@ -1,3 +1,0 @@
-//! The command line client.
-
-fn main() {}

@@ -1,0 +1,67 @@
+//! From the command line's words to a link.
+
+use std::path::PathBuf;
+
+use eventflow::{
+    pki::Bundle,
+    spoke::{Spoke, SpokeConfig},
+};
+
+use crate::{arguments::Link, failure::Failure, stop::Stop};
+
+/// What a data folder calls the operator's credentials.
+const OPERATOR: &str = "operator.toml";
+
+/// The file that holds the credentials.
+fn bundle_path(link: &Link) -> PathBuf {
+    link.bundle.clone().unwrap_or_else(|| link.data_folder.join(OPERATOR))
+}
+
+/// Reads the credentials and prepares the link.
+pub(crate) fn config(link: &Link) -> Result<SpokeConfig, Failure> {
+    let mut bundle = Bundle::read(bundle_path(link))?;
+    if bundle.hub_name.is_none() {
+        bundle.hub_name = std::env::var("EVENTFLOW_HUB_NAME").ok().filter(|name| !name.is_empty());
+    }
+    let mut config = SpokeConfig::from_bundle(bundle);
+    if !link.hub.is_empty() {
+        config.hubs.clone_from(&link.hub);
+    }
+    config.client = concat!("eventflow ", env!("CARGO_PKG_VERSION")).to_owned();
+    config.connect_deadline = link.connect_timeout;
+    Ok(config)
+}
+
+/// Connects, unless a signal comes first.
+pub(crate) async fn connect(config: SpokeConfig, stop: &Stop) -> Result<Spoke, Failure> {
+    tokio::select! {
+        connected = Spoke::connect(config) => Ok(connected?),
+        () = stop.requested() => Err(Failure::Silent { exit: 130 }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::arguments::Cli;
+
+    fn link(line: &str) -> Link {
+        Cli::try_parse_from(line.split_whitespace()).unwrap().link
+    }
+
+    #[test]
+    fn the_bundle_is_named_or_the_operators() {
+        let path = |line: &str| bundle_path(&link(line));
+        assert_eq!(path("eventflow show a --bundle b.toml --data-folder c"), PathBuf::from("b.toml"));
+        assert_eq!(path("eventflow --data-folder c show a"), PathBuf::from("c/operator.toml"));
+    }
+
+    #[test]
+    fn a_missing_bundle_is_named() {
+        let failure = config(&link("eventflow show a --data-folder /nowhere")).unwrap_err();
+        let Failure::Told { sentence, .. } = &failure else { panic!("it is to be told") };
+        assert!(sentence.contains("/nowhere/operator.toml"), "{sentence}");
+    }
+}

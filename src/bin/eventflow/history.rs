@@ -1,0 +1,181 @@
+//! `eventflow log` and `eventflow show`: what is stored.
+
+use std::fmt::Write as _;
+
+use chrono::Local;
+use eventflow::{
+    event::{Event, code},
+    spoke::{ReadError, SpokeConfig},
+    wire::{Attempt, Trace},
+};
+use serde_json::json;
+
+use crate::{
+    arguments::{Log, Show},
+    connect,
+    failure::{CUT_SHORT, Failure},
+    output::{Printer, Style, harmless, time},
+    stop::Stop,
+};
+
+/// Prints the log of one process.
+pub(crate) async fn log(
+    arguments: Log,
+    mut config: SpokeConfig,
+    mut printer: Printer,
+    stop: Stop,
+) -> Result<(), Failure> {
+    config.request_deadline = arguments.timeout;
+    let spoke = connect::connect(config, &stop).await?;
+    let Log { domain, pid, limit, .. } = arguments;
+    let mut reader = spoke.log(&domain, &pid);
+    let mut left = limit.unwrap_or(u64::MAX);
+    let mut found = false;
+    while left > 0 {
+        let page = tokio::select! {
+            page = reader.next_page() => page?,
+            () = stop.requested() => return Err(CUT_SHORT),
+        };
+        let Some(events) = page else { break };
+        for event in events.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            printer.event(event)?;
+            found = true;
+        }
+        left = left.saturating_sub(events.len() as u64);
+        printer.flush()?;
+    }
+    spoke.close().await;
+    if found {
+        return Ok(());
+    }
+    let sentence = format!("no event of the process {pid:?} is in the domain {domain:?}");
+    Err(Failure::new(code::EVENT_NOT_FOUND, sentence))
+}
+
+/// Prints one event and what became of it.
+pub(crate) async fn show(
+    arguments: Show,
+    mut config: SpokeConfig,
+    mut printer: Printer,
+    stop: Stop,
+) -> Result<(), Failure> {
+    config.request_deadline = arguments.timeout;
+    let spoke = connect::connect(config, &stop).await?;
+    let shown: Result<(Event, Trace), ReadError> = tokio::select! {
+        shown = spoke.show(&arguments.id) => shown,
+        () = stop.requested() => return Err(CUT_SHORT),
+    };
+    spoke.close().await;
+    let (event, trace) = shown?;
+    let text = match printer.style() {
+        Style::Json => json!({ "event": event, "trace": trace }).to_string(),
+        Style::People { .. } => story(&event, &trace, |millis| time(millis, &Local)),
+    };
+    printer.line(&text)?;
+    printer.flush()?;
+    Ok(())
+}
+
+/// The life of an event as people read it.
+fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
+    let mut out = String::new();
+    let mut row = |name: &str, value: &str| {
+        // Writing to a string can't fail.
+        let _ = writeln!(out, "{name:<10} {}", harmless(value));
+    };
+    row("id", &event.id);
+    row("domain", &event.domain);
+    row("name", &event.name);
+    row("pid", &event.pid);
+    if let Some(rid) = &event.rid {
+        row("answers", rid);
+    }
+    row("stored", &time(event.timestamp));
+    if let Some(published) = trace.published {
+        let by = trace.publisher.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        row("published", &format!("{}{by}", time(published)));
+    }
+    if let Some(hub) = &trace.hub {
+        let number = trace.seq.map(|seq| format!(" as number {seq}")).unwrap_or_default();
+        row("hub", &format!("{hub}{number}"));
+    }
+    let by = trace.consumer.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let at = trace.ended.map(|at| format!(" at {}", time(at))).unwrap_or_default();
+    row("state", &format!("{}{by}{at}", trace.state));
+    for attempt in &trace.attempts {
+        row("attempt", &told(attempt, &time));
+    }
+    row("data", event.data.as_str());
+    out.truncate(out.trim_end().len());
+    out
+}
+
+fn told(attempt: &Attempt, time: impl Fn(i64) -> String) -> String {
+    let Attempt { number, group, consumer, started, ended, reason, error } = attempt;
+    let group = group.as_ref().map(|group| format!(" of group {group}")).unwrap_or_default();
+    let error = if error.is_empty() { String::new() } else { format!(": {error}") };
+    let took = ended.saturating_sub(*started);
+    format!("{number}{group} at {} by {consumer}, {reason} after {took} ms{error}", time(*started))
+}
+
+#[cfg(test)]
+mod tests {
+    use eventflow::event::Uid;
+
+    use super::*;
+    use crate::output::tests::event;
+
+    #[test]
+    fn the_story_names_everybody_and_their_attempts() {
+        let uid = |uid: &str| Uid::parse(uid.to_owned()).unwrap();
+        let trace = Trace {
+            publisher: Some(uid("P.SPOKE")),
+            published: Some(5),
+            hub: Some(uid("H.HUB")),
+            seq: Some(7),
+            state: "dead".to_owned(),
+            consumer: Some(uid("C.SPOKE")),
+            ended: Some(40),
+            attempts: vec![Attempt {
+                number: 1,
+                group: None,
+                consumer: uid("C.SPOKE"),
+                started: 10,
+                ended: 40,
+                reason: "nack".to_owned(),
+                error: "no such\u{1b} order".to_owned(),
+            }],
+        };
+        let text = story(&event(Some("id-0"), "{}"), &trace, |millis| format!("t{millis}"));
+        let expected = "\
+id         id-1
+domain     orders
+name       created
+pid        order-1
+answers    id-0
+stored     t1700000000123
+published  t5 by P.SPOKE
+hub        H.HUB as number 7
+state      dead by C.SPOKE at t40
+attempt    1 at t10 by C.SPOKE, nack after 30 ms: no such\u{FFFD} order
+data       {}";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_story_of_a_new_event_is_short() {
+        let trace = Trace {
+            publisher: None,
+            published: None,
+            hub: None,
+            seq: None,
+            state: "persisted".to_owned(),
+            consumer: None,
+            ended: None,
+            attempts: Vec::new(),
+        };
+        let text = story(&event(None, "{}"), &trace, |_| String::new());
+        assert!(text.contains("state      persisted\n"), "{text}");
+        assert!(!text.contains("published") && !text.contains("answers") && !text.contains("hub "));
+    }
+}

@@ -1,0 +1,217 @@
+//! What is printed: lines for people on a terminal, JSON for programs.
+
+use std::io::{self, IsTerminal as _, Write};
+
+use chrono::{DateTime, Local, TimeZone, Utc};
+use eventflow::event::Event;
+
+/// The most characters of an event's data on a line for people.
+const DATA_SHOWN: usize = 160;
+
+/// How lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// One JSON object a line.
+    Json,
+    /// Aligned lines, perhaps in colours.
+    People {
+        /// Whether to colour.
+        colours: bool,
+    },
+}
+
+impl Style {
+    /// JSON if asked for or if standard output is no terminal. `NO_COLOR` is heeded (no-color.org).
+    pub(crate) fn choose(json: bool) -> Self {
+        if json || !io::stdout().is_terminal() {
+            return Self::Json;
+        }
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self::People { colours: !plain }
+    }
+}
+
+/// Writes lines to standard output.
+pub(crate) struct Printer {
+    style: Style,
+    columns: Columns,
+    out: io::BufWriter<io::Stdout>,
+}
+
+impl Printer {
+    pub(crate) fn new(style: Style) -> Self {
+        Self { style, columns: Columns::default(), out: io::BufWriter::new(io::stdout()) }
+    }
+
+    pub(crate) fn style(&self) -> Style {
+        self.style
+    }
+
+    /// An event, on one line.
+    pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
+        let line = match self.style {
+            Style::Json => json(event),
+            Style::People { colours } => self.columns.line(event, &Local, colours),
+        };
+        self.line(&line)
+    }
+
+    /// A line as it is.
+    pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
+        self.out.write_all(line.as_bytes())?;
+        self.out.write_all(b"\n")
+    }
+
+    /// Makes what was written so far visible.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A remark for people, on standard error. Whether it can be written changes nothing.
+pub(crate) fn remark(text: &str) {
+    let _ = writeln!(io::stderr(), "eventflow: {text}");
+}
+
+/// A value as one line of JSON.
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> String {
+    // Fails only for maps with keys that are no text, and none of ours has such.
+    serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+}
+
+/// Milliseconds since 1970 as people read them, in this zone.
+pub(crate) fn time<Z: TimeZone>(millis: i64, zone: &Z) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
+    match DateTime::<Utc>::from_timestamp_millis(millis) {
+        Some(time) => time.with_timezone(zone).format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+        None => format!("{millis} ms"),
+    }
+}
+
+/// The widths of the columns: they grow with what has been seen, up to a limit.
+#[derive(Debug, Clone)]
+pub(crate) struct Columns {
+    domain: usize,
+    name: usize,
+    pid: usize,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self { domain: 8, name: 10, pid: 10 }
+    }
+}
+
+impl Columns {
+    const MOST: usize = 28;
+
+    /// Time, domain, name, pid, id, data; and what it answers, if it does.
+    pub(crate) fn line<Z: TimeZone>(&mut self, event: &Event, zone: &Z, colours: bool) -> String
+    where
+        Z::Offset: std::fmt::Display,
+    {
+        let paint =
+            |code: &str, text: String| if colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text };
+        let column = |width: &mut usize, text: &str| {
+            let text = harmless(text);
+            *width = (*width).max(text.chars().count().min(Self::MOST));
+            format!("{text:<width$}", width = *width)
+        };
+        let answered = match &event.rid {
+            Some(rid) => format!("  answers {}", harmless(rid)),
+            None => String::new(),
+        };
+        format!(
+            "{}  {}  {}  {}  {}  {}{answered}",
+            paint("2", time(event.timestamp, zone)),
+            paint("36", column(&mut self.domain, &event.domain)),
+            paint("1", column(&mut self.name, &event.name)),
+            column(&mut self.pid, &event.pid),
+            paint("2", harmless(&event.id)),
+            short(event.data.as_str()),
+        )
+    }
+}
+
+/// Without what could steer a terminal: old rows may hold anything.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
+}
+
+fn short(data: &str) -> String {
+    let mut shown: String = harmless(data).chars().take(DATA_SHOWN).collect();
+    if shown.len() < data.len() && data.chars().nth(DATA_SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use chrono::FixedOffset;
+    use eventflow::event::{Data, Domain, EventId, Name, Pid};
+
+    use super::*;
+
+    pub(crate) fn event(rid: Option<&str>, data: &str) -> Event {
+        Event {
+            id: EventId::parse("id-1").unwrap(),
+            timestamp: 1_700_000_000_123,
+            domain: Domain::parse("orders").unwrap(),
+            name: Name::parse("created").unwrap(),
+            pid: Pid::parse("order-1").unwrap(),
+            rid: rid.map(|rid| EventId::parse(rid.to_owned()).unwrap()),
+            data: Data::parse(data.to_owned()).unwrap(),
+        }
+    }
+
+    #[test]
+    fn people_read_an_aligned_line_in_their_time() {
+        let zone = FixedOffset::east_opt(3_600).unwrap();
+        let mut columns = Columns::default();
+        assert_eq!(
+            columns.line(&event(Some("id-0"), r#"{"total":12}"#), &zone, false),
+            "2023-11-14 23:13:20.123  orders    created     order-1     id-1  {\"total\":12}  answers id-0"
+        );
+        let mut long = event(None, "1");
+        long.name = Name::parse("created.in.shop").unwrap();
+        columns.line(&long, &zone, false);
+        let next = columns.line(&event(None, "1"), &zone, false);
+        assert!(next.contains("  created          order-1 "), "{next}");
+    }
+
+    #[test]
+    fn colours_only_when_asked_and_control_characters_never() {
+        let mut columns = Columns::default();
+        let mut odd = event(None, "1");
+        odd.name = Name::from_stored("\u{1b}[31mred\u{9b}");
+        let plain = columns.line(&odd, &Utc, false);
+        assert!(!plain.contains(char::is_control), "{plain:?}");
+        assert!(columns.line(&odd, &Utc, true).contains("\u{1b}[36m"));
+    }
+
+    #[test]
+    fn long_data_is_cut_for_people() {
+        let text = format!("\"{}\"", "x".repeat(300));
+        let line = Columns::default().line(&event(None, &text), &Utc, false);
+        assert!(line.ends_with("x…"), "{line}");
+        let whole = format!("\"{}\"", "x".repeat(DATA_SHOWN - 2));
+        assert_eq!(short(&whole), whole);
+    }
+
+    #[test]
+    fn programs_read_the_event_as_json() {
+        assert_eq!(
+            json(&event(None, "[1]")),
+            r#"{"id":"id-1","timestamp":1700000000123,"domain":"orders","name":"created","pid":"order-1","data":[1]}"#
+        );
+    }
+
+    #[test]
+    fn times_beyond_the_calendar_are_shown_as_they_are() {
+        assert_eq!(time(i64::MAX, &Utc), format!("{} ms", i64::MAX));
+    }
+}

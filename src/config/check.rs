@@ -1,0 +1,110 @@
+//! What must hold between settings.
+
+use std::collections::HashMap;
+
+use super::{
+    HubConfig,
+    problem::{Origin, Problem, Warning},
+    table,
+};
+
+/// A relation: the settings it is about, and what is wrong if it doesn't hold.
+struct Relation {
+    keys: &'static [&'static str],
+    broken: fn(&HubConfig) -> bool,
+    sentence: &'static str,
+}
+
+const RELATIONS: &[Relation] = &[
+    Relation {
+        keys: &["limits.silence", "limits.ping"],
+        broken: |config| config.limits.silence <= config.limits.ping,
+        sentence: "silence must be longer than ping, else every idle link is cut",
+    },
+    Relation {
+        keys: &["admin.port", "hub.internal_port"],
+        broken: |config| {
+            let (hub, admin) = (&config.hub, &config.admin);
+            let same_ip =
+                hub.internal_ip == admin.ip || hub.internal_ip.is_unspecified() || admin.ip.is_unspecified();
+            admin.enabled && same_ip && admin.port == hub.internal_port && admin.port != 0
+        },
+        sentence: "the admin server can't share the hub's address: choose another port",
+    },
+    Relation {
+        keys: &["hub.internal_ip", "hub.external_ip"],
+        broken: |config| config.hub.internal_ip.is_unspecified() && config.hub.external_ip.is_none(),
+        sentence: "nobody can dial that address: say in hub.external_ip what spokes shall dial",
+    },
+    Relation {
+        keys: &["hub.name", "spoke.name"],
+        // The client tells a hub from a spoke by the end of the name in its certificate.
+        broken: |config| {
+            let hub = config.hub.name.as_str().to_ascii_lowercase();
+            let spoke = config.hub.spoke_name.as_str().to_ascii_lowercase();
+            spoke == hub || spoke.ends_with(&format!(".{hub}"))
+        },
+        sentence: "a spoke's certificate would pass for a hub's: spoke.name must not be, or end with, hub.name",
+    },
+    Relation {
+        keys: &["limits.outbound_bytes", "limits.data_bytes"],
+        broken: |config| config.limits.outbound_bytes < config.limits.record_bytes(),
+        sentence: "one event and 64 KiB around it must fit into what may wait on a link",
+    },
+    Relation {
+        keys: &["limits.queue_bytes", "limits.data_bytes"],
+        broken: |config| config.limits.queue_bytes < config.limits.record_bytes(),
+        sentence: "one event and 64 KiB around it must fit into the hub's queues",
+    },
+];
+
+/// A certificate ends with its issuer, if that is shorter.
+struct Issued {
+    subject: &'static str,
+    issuer: &'static str,
+    longer: fn(&HubConfig) -> bool,
+}
+
+const ISSUED: &[Issued] = &[
+    Issued {
+        subject: "certificates.intermediate",
+        issuer: "certificates.root",
+        longer: |config| config.certificates.intermediate > config.certificates.root,
+    },
+    Issued {
+        subject: "certificates.hub_leaf",
+        issuer: "certificates.intermediate",
+        longer: |config| config.certificates.hub_leaf > config.certificates.intermediate,
+    },
+    Issued {
+        subject: "certificates.spoke_leaf",
+        issuer: "certificates.intermediate",
+        longer: |config| config.certificates.spoke_leaf > config.certificates.intermediate,
+    },
+];
+
+/// Checks the relations between settings that could be read.
+pub(super) fn relations(
+    config: &HubConfig,
+    origins: &HashMap<&'static str, Origin>,
+    failed: &[&'static str],
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<Warning>,
+) {
+    let told = |key: &str| {
+        let value = table::find(key).map(|setting| (setting.show)(config)).unwrap_or_default();
+        format!("{key} = {value} ({})", origins.get(key).unwrap_or(&Origin::Default))
+    };
+    for relation in RELATIONS {
+        if (relation.broken)(config) && !relation.keys.iter().any(|key| failed.contains(key)) {
+            let told: Vec<_> = relation.keys.iter().map(|key| told(key)).collect();
+            problems.push(Problem::new(format!("{}: {}", told.join(", "), relation.sentence)));
+        }
+    }
+    for Issued { subject, issuer, longer } in ISSUED {
+        if longer(config) && origins.contains_key(subject) {
+            let sentence = "no certificate outlives its issuer: it will end with it";
+            warnings.push(Warning(format!("{}, {}: {sentence}", told(subject), told(issuer))));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The environment: our names, npm's names, and what to say of the rest.
+
+use super::{
+    load::{Assignment, Gathered},
+    problem::{Origin, Problem, Warning, hint},
+    table::{NpmName, SETTINGS, Setting},
+};
+
+const PREFIX: &str = "EVENTFLOW_";
+
+/// Read by the programs before the configuration, or by the command line client.
+const NOT_SETTINGS: &[&str] = &["EVENTFLOW_CONFIG", "EVENTFLOW_BUNDLE", "EVENTFLOW_HUB"];
+
+/// npm's names that mean nothing to this hub, and why.
+const NO_EFFECT: &[(&str, &str)] = &[
+    ("EVENTFLOW_HUB_PEER_HUB_ONLINE_TIMEOUT", "this hub doesn't announce itself to other hubs yet"),
+    (
+        "EVENTFLOW_HUB_SPOKE_ID_MESSAGE_TIMEOUT",
+        "a spoke's id comes with its certificate, within limits.handshake",
+    ),
+    ("EVENTFLOW_HUB_SHEDULED_INTERVAL_DELAY", "this hub doesn't poll for schedules"),
+    ("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "this hub doesn't poll for schedules"),
+    ("EVENTFLOW_SPOKE_CONNECT_TO_HUB_TIMEOUT", "it is a spoke's setting, not a hub's"),
+    ("EVENTFLOW_SPOKE_KEEP_ALIVE_INTERVAL", "it is a spoke's setting, not a hub's"),
+    (
+        "EVENTFLOW_CERT_ALGORITHM",
+        "this hub makes Ed25519 keys, and reads those of npm hubs whatever they are",
+    ),
+    ("EVENTFLOW_CERT_HASH", "Ed25519 has its own"),
+];
+
+/// npm's names whose value can only be what this hub does anyway.
+const FIXED: &[(&str, &str)] = &[
+    ("EVENTFLOW_CERT_PASS_CIPHER", "aes-256-gcm"),
+    ("EVENTFLOW_CERT_PASS_PBKDF2_HASH", "sha512"),
+    ("EVENTFLOW_CERT_PASS_PBKDF2_BYTES", "32"),
+];
+
+/// Reads the variables. An empty one counts as not set.
+pub(super) fn read(variables: impl IntoIterator<Item = (String, String)>, into: &mut Gathered) {
+    let mut given: Vec<_> = variables
+        .into_iter()
+        .filter(|(name, value)| name.starts_with(PREFIX) && !value.trim().is_empty())
+        .collect();
+    // npm's names first: our own name for the same setting, if set too, overrides it.
+    given.sort_by_key(|(name, _)| (SETTINGS.iter().any(|setting| setting.variable() == *name), name.clone()));
+    let mysql: Vec<_> = given.iter().map(|(name, _)| name.as_str()).filter(|name| is_mysql(name)).collect();
+    if !mysql.is_empty() {
+        into.problems.push(Problem::new(format!(
+            "{}: MySQL and MariaDB are not supported yet: unset this to use the embedded database",
+            mysql.join(", ")
+        )));
+    }
+    for (name, value) in given {
+        read_one(name, value, into);
+    }
+}
+
+fn read_one(name: String, value: String, into: &mut Gathered) {
+    // npm's 4.0 wrote its certificate variables so.
+    let modern = match name.strip_prefix("EVENTFLOW_HUB_CERT_") {
+        Some(rest) => format!("EVENTFLOW_CERT_{rest}"),
+        None => name.clone(),
+    };
+    if is_mysql(&name) || NOT_SETTINGS.contains(&name.as_str()) || name.starts_with("EVENTFLOW_TEST_") {
+        return;
+    }
+    if name == "EVENTFLOW_DATABASE_URL" || name == "EVENTFLOW_STORE_URL" {
+        into.problems.push(no_server(&Origin::Variable(name), &value));
+    } else if let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) {
+        assign(setting, value, name, into);
+    } else if let Some((setting, npm)) = npm_setting(&modern) {
+        assign(setting, with_unit(value, npm.unit), name, into);
+    } else if let Some((_, only)) = FIXED.iter().find(|(fixed, _)| *fixed == modern) {
+        if !value.trim().eq_ignore_ascii_case(only) {
+            into.problems.push(Problem::new(format!(
+                "{name} = {value:?}: only {only} is supported: unset it, or use an npm hub for such a database"
+            )));
+        }
+    } else if let Some((_, reason)) = NO_EFFECT.iter().find(|(other, _)| *other == modern) {
+        into.warnings.push(Warning(format!("{name} has no effect: {reason}")));
+    } else {
+        let names = SETTINGS.iter().map(Setting::variable);
+        into.warnings.push(Warning(format!("{name} is not a setting{}", hint(&name, names))));
+    }
+}
+
+fn assign(setting: &'static Setting, text: String, name: String, into: &mut Gathered) {
+    into.assignments.push(Assignment { setting, text, origin: Origin::Variable(name) });
+}
+
+fn npm_setting(name: &str) -> Option<(&'static Setting, &'static NpmName)> {
+    SETTINGS
+        .iter()
+        .find_map(|setting| setting.npm.iter().find(|npm| npm.name == name).map(|npm| (setting, npm)))
+}
+
+/// npm's times are plain numbers.
+fn with_unit(value: String, unit: &str) -> String {
+    let number = value.trim();
+    if number.bytes().all(|byte| byte.is_ascii_digit()) { format!("{number}{unit}") } else { value }
+}
+
+fn is_mysql(name: &str) -> bool {
+    name.starts_with("EVENTFLOW_MYSQL_")
+}
+
+/// Says that a database URL can't be used.
+pub(super) fn no_server(origin: &Origin, url: &str) -> Problem {
+    let scheme = url.split(':').next().unwrap_or_default();
+    let sentence = match scheme.to_ascii_lowercase().as_str() {
+        "sqlite" => "the embedded database lives in the data folder: set `data` instead".to_owned(),
+        "mysql" | "mariadb" => "MySQL and MariaDB are not supported yet: leave it out".to_owned(),
+        "postgres" | "postgresql" => "PostgreSQL is not supported yet: leave it out".to_owned(),
+        _ => "database servers are not supported yet: leave it out".to_owned(),
+    };
+    // The URL itself may hold a password.
+    Problem::new(format!("{origin}: {sentence}"))
+}

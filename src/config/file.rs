@@ -1,0 +1,78 @@
+//! The TOML file: its text becomes assignments, each with its line.
+
+use toml::de::{DeTable, DeValue};
+
+use super::{
+    load::{Assignment, Gathered},
+    problem::{Origin, Problem, hint},
+    table::{self, SETTINGS},
+};
+
+/// Reads the text of the file named `path`.
+pub(super) fn read(path: &str, text: &str, into: &mut Gathered) {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let file = File { path, text };
+    for error in errors {
+        let at = file.line(error.span().map_or(0, |span| span.start));
+        into.problems.push(Problem::new(format!("{path}:{at}: not TOML: {}", error.message())));
+    }
+    file.walk("", document.get_ref(), into);
+}
+
+struct File<'a> {
+    path: &'a str,
+    text: &'a str,
+}
+
+impl File<'_> {
+    fn line(&self, offset: usize) -> usize {
+        let before = self.text.as_bytes().iter().take(offset);
+        1 + before.filter(|byte| **byte == b'\n').count()
+    }
+
+    fn walk(&self, prefix: &str, entries: &DeTable<'_>, into: &mut Gathered) {
+        for (name, value) in entries {
+            let line = self.line(name.span().start);
+            let key = format!("{prefix}{}", name.get_ref());
+            let section = format!("{key}.");
+            let is_section = SETTINGS.iter().any(|setting| setting.key.starts_with(&section));
+            match (value.get_ref(), table::find(&key)) {
+                (DeValue::Table(entries), None) if is_section => self.walk(&section, entries, into),
+                (_, None) if key == "store.url" => {
+                    let url = value.get_ref().as_str().unwrap_or_default();
+                    let origin = Origin::File { path: self.path.to_owned(), line };
+                    into.problems.push(super::environment::no_server(&origin, url));
+                }
+                (_, None) => {
+                    let sentence = if is_section {
+                        format!("{key} is a section: write [{key}] and its settings below")
+                    } else {
+                        let keys = SETTINGS.iter().map(|setting| setting.key.to_owned());
+                        format!("{key} is not a setting{}", hint(&key, keys))
+                    };
+                    into.problems.push(Problem::new(format!("{}:{line}: {sentence}", self.path)));
+                }
+                (value, Some(setting)) => match scalar(value) {
+                    Some(text) => {
+                        let origin = Origin::File { path: self.path.to_owned(), line };
+                        into.assignments.push(Assignment { setting, text, origin });
+                    }
+                    None => into.problems.push(Problem::new(format!(
+                        "{}:{line}: {key} must be one text, number, or true or false",
+                        self.path
+                    ))),
+                },
+            }
+        }
+    }
+}
+
+fn scalar(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        // Other radices than ten aren't read as such: the form refuses their letters.
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
+        DeValue::Boolean(value) => Some(value.to_string()),
+        _ => None,
+    }
+}

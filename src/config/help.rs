@@ -1,0 +1,70 @@
+//! The table of settings as people read it.
+
+use std::fmt::Write as _;
+
+use super::{
+    HubConfig,
+    table::{SETTINGS, Setting},
+};
+
+/// The settings as flags, for `--help`.
+#[must_use]
+pub fn flags() -> String {
+    let defaults = HubConfig::default();
+    let mut out = String::new();
+    let mut section = "";
+    for setting in SETTINGS {
+        let own = setting.key.split_once('.').map_or("", |(section, _)| section);
+        if own != section {
+            section = own;
+            out.push('\n');
+        }
+        // Writing to a string can't fail.
+        let _ = writeln!(out, "  --{} {}", setting.flag(), (setting.placeholder)());
+        let _ = writeln!(out, "        {} [default: {}]", setting.help, default(setting, &defaults));
+    }
+    out
+}
+
+/// The settings as a page of documentation.
+#[must_use]
+pub fn markdown() -> String {
+    let defaults = HubConfig::default();
+    let mut out = String::from(
+        "# Configuration\n\n\
+         A hub needs none. What is set comes from a TOML file (`--config FILE` or `EVENTFLOW_CONFIG`), is\n\
+         overridden by environment variables, and those by flags. `limits.ping` is `ping` under `[limits]` in the\n\
+         file, `EVENTFLOW_LIMITS_PING` in the environment and `--limits-ping` as a flag; so it is for every key.\n\
+         `eventflow-hub --check` reads all three, lists every problem with its place, and else prints each value\n\
+         with where it came from.\n\n\
+         Unknown keys and flags are refused, unknown `EVENTFLOW_…` variables only warned of. Durations are written\n\
+         `500ms`, `30s`, `5m`, `24h`, `7d`; sizes `64 KiB`, `8 MiB`, or plain bytes. npm's variables take npm's\n\
+         plain milliseconds and days.\n\n\
+         | key | value | default | meaning | npm's name |\n|---|---|---|---|---|\n",
+    );
+    for setting in SETTINGS {
+        let npm: Vec<_> = setting.npm.iter().map(|npm| format!("`{}`", npm.name)).collect();
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {} |",
+            setting.key,
+            (setting.placeholder)().replace('|', " or "),
+            default(setting, &defaults),
+            setting.help,
+            npm.join(", "),
+        );
+    }
+    out.push_str(
+        "\nWith `certificates.phrase` set the defaults are npm's: root 365d, intermediate 30d, both leaves 7d,\n\
+         1000000 iterations.\n",
+    );
+    out
+}
+
+fn default(setting: &Setting, defaults: &HubConfig) -> String {
+    let shown = (setting.show)(defaults);
+    match shown.strip_prefix('(').and_then(|shown| shown.strip_suffix(')')) {
+        Some(described) => described.to_owned(),
+        None => shown,
+    }
+}

@@ -1,0 +1,139 @@
+//! From text to a checked configuration. Pure: no file, no variable, no clock is read here.
+
+use std::collections::HashMap;
+
+use super::{
+    CertificateSettings, HubConfig, check, environment, file,
+    problem::{ConfigProblems, Origin, Problem, Warning, hint},
+    table::{SETTINGS, Setting},
+    value::Secret,
+};
+
+/// A file that was read.
+#[derive(Debug, Clone, Copy)]
+pub struct FileText<'a> {
+    /// How messages name it.
+    pub path: &'a str,
+    /// What it holds: TOML.
+    pub text: &'a str,
+}
+
+/// A flag as it was given, without its hyphens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flag {
+    /// `limits-ping`.
+    pub name: String,
+    /// `None`: nothing stood behind it.
+    pub value: Option<String>,
+}
+
+/// A configuration that holds together.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The values.
+    pub config: HubConfig,
+    /// What may surprise.
+    pub warnings: Vec<Warning>,
+    origins: HashMap<&'static str, Origin>,
+}
+
+impl Loaded {
+    /// Every setting as key, value (secrets masked) and where the value came from.
+    pub fn effective(&self) -> impl Iterator<Item = (&'static str, String, Origin)> + '_ {
+        SETTINGS.iter().map(|setting| {
+            let origin = self.origins.get(setting.key).cloned().unwrap_or(Origin::Default);
+            (setting.key, (setting.show)(&self.config), origin)
+        })
+    }
+}
+
+/// A value that somebody set.
+pub(super) struct Assignment {
+    pub(super) setting: &'static Setting,
+    pub(super) text: String,
+    pub(super) origin: Origin,
+}
+
+/// What the readers of the sources bring together, the weakest source first.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub(super) assignments: Vec<Assignment>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// Makes a configuration of a file's text, environment variables (those that aren't Eventflow's are passed
+/// over) and flags; a later source overrides an earlier one.
+///
+/// # Errors
+/// [`ConfigProblems`] lists all that is wrong, in all sources.
+pub fn load(
+    file: Option<FileText<'_>>,
+    variables: impl IntoIterator<Item = (String, String)>,
+    flags: impl IntoIterator<Item = Flag>,
+) -> Result<Loaded, ConfigProblems> {
+    let mut gathered = Gathered::default();
+    if let Some(file) = file {
+        file::read(file.path, file.text, &mut gathered);
+    }
+    environment::read(variables, &mut gathered);
+    read_flags(flags, &mut gathered);
+
+    let Gathered { assignments, mut problems, mut warnings } = gathered;
+    let mut config = base(&assignments);
+    let mut origins = HashMap::new();
+    let mut failed = Vec::new();
+    for Assignment { setting, text, origin } in assignments {
+        match (setting.set)(&mut config, &text) {
+            Ok(()) => {
+                origins.insert(setting.key, origin);
+            }
+            Err(reason) => {
+                failed.push(setting.key);
+                problems.push(unreadable(setting, &text, &origin, &reason));
+            }
+        }
+    }
+    check::relations(&config, &origins, &failed, &mut problems, &mut warnings);
+    if problems.is_empty() { Ok(Loaded { config, warnings, origins }) } else { Err(ConfigProblems(problems)) }
+}
+
+/// Defaults, which for certificates depend on whether somebody chose the phrase.
+fn base(assignments: &[Assignment]) -> HubConfig {
+    let mut config = HubConfig::default();
+    if assignments.iter().any(|given| given.setting.key == "certificates.phrase") {
+        config.certificates = CertificateSettings::with_phrase(Secret::new(""));
+    }
+    config
+}
+
+fn read_flags(flags: impl IntoIterator<Item = Flag>, into: &mut Gathered) {
+    for Flag { name, value } in flags {
+        let setting = SETTINGS.iter().find(|setting| setting.flag() == name);
+        match (setting, value) {
+            (Some(setting), Some(text)) => {
+                into.assignments.push(Assignment { setting, text, origin: Origin::Flag(name) });
+            }
+            (Some(setting), None) => into
+                .problems
+                .push(Problem::new(format!("--{name} needs a value: --{name} {}", (setting.placeholder)()))),
+            (None, value) if name == "store-url" || name == "database-url" => {
+                into.problems.push(environment::no_server(&Origin::Flag(name), &value.unwrap_or_default()))
+            }
+            (None, _) => {
+                let names = SETTINGS.iter().map(|setting| format!("--{}", setting.flag()));
+                let hint = hint(&format!("--{name}"), names);
+                into.problems.push(Problem::new(format!("--{name} is not a flag{hint}")));
+            }
+        }
+    }
+}
+
+fn unreadable(setting: &Setting, text: &str, origin: &Origin, reason: &str) -> Problem {
+    let text: String = if setting.secret { "***".to_owned() } else { text.chars().take(80).collect() };
+    let place = match origin {
+        Origin::File { .. } => format!("{origin}: {}", setting.key),
+        Origin::Default | Origin::Variable(_) | Origin::Flag(_) => format!("{origin} ({})", setting.key),
+    };
+    Problem { code: setting.code, message: format!("{place} = {text:?} {reason}") }
+}

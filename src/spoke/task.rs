@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     Drained, Status,
     command::{Command, Remark, closed},
-    dial::{Dialer, Io, Link, NoLink},
+    dial::{Dialer, Io, Link, NoLink, ends_the_spoke},
     pulse::{Beat, Pulse},
     session::{Heard, Session},
 };
@@ -29,6 +29,8 @@ use crate::{
 const OUT_BYTES: usize = 256 << 10;
 /// Commands taken in one turn, before the socket gets its turn.
 const TURN: usize = 256;
+/// How long a hub may take to close its side once all is answered.
+const LEAVE: Duration = Duration::from_secs(2);
 /// A timer for when nothing is due.
 const FAR: Duration = Duration::from_secs(3600);
 
@@ -284,9 +286,9 @@ impl Task {
     /// Shuts the link down and reads what the hub still says, to its end.
     async fn leave(&mut self, mut socket: Socket) {
         let now = Instant::now();
-        // A hub that doesn't answer isn't waited for longer than the rest of the deadline.
-        let by =
-            self.closing.as_ref().map_or(now, |closing| closing.by).max(now + Duration::from_millis(100));
+        // Everything is answered: a hub that doesn't close its side isn't worth the rest of the deadline.
+        let by = self.closing.as_ref().map_or(now, |closing| closing.by);
+        let by = by.clamp(now + Duration::from_millis(100), now + LEAVE);
         let leaving = async {
             socket.output.shutdown().await?;
             let mut rest = BytesMut::with_capacity(4096);
@@ -351,10 +353,8 @@ async fn write(output: &mut WriteHalf<Box<dyn Io>>, out: &mut BytesMut) -> io::R
 
 /// The hub's last word decides whether another link makes sense.
 fn goodbye(fault: Fault) -> End {
-    let is_final =
-        matches!(fault.code.as_str(), code::CERTIFICATE | code::INVALID_HOSTNAME | code::UNKNOWN_VERSION);
     match fault.retry {
-        Retry::Never if is_final => End::Final(fault),
+        Retry::Never if ends_the_spoke(&fault) => End::Final(fault),
         Retry::Never => End::Lost { fault, wait: None },
         Retry::After(wait) => End::Lost { fault, wait: Some(wait) },
     }

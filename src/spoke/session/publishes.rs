@@ -122,7 +122,7 @@ impl Publishes {
         true
     }
 
-    /// Whether this answer was awaited. Without a retry it is final.
+    /// A refusal without a retry is final. Gives the fault back if this answer wasn't awaited.
     pub(super) fn refused(&mut self, req: Req, fault: Fault, now: Instant) -> Result<(), Fault> {
         let Some(in_flight) = self.take(req) else { return Err(fault) };
         let Some(mut publish) = in_flight.publish else { return Ok(()) };

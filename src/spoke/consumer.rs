@@ -29,8 +29,8 @@ pub struct ConsumerCounts {
     pub acked: u64,
     /// Handlers that failed or panicked and whose nack the hub confirmed.
     pub nacked: u64,
-    /// Claims whose end had no effect: lost, void with their link, refused or unconfirmed. The hub offers these
-    /// events again unless they have their outcome.
+    /// Claims whose end had no effect: lost, void with their link, refused or unconfirmed. The hub offers
+    /// these events again unless they have their outcome.
     pub lost: u64,
 }
 

@@ -143,8 +143,9 @@ impl Dialer {
                     }
                     Err(fault) => {
                         tracing::warn!(hub.address = %address(&hub), code = fault.code, "no link: {}", fault.message);
-                        // At first anything final is told at once. A spoke that was connected goes on unless it is
-                        // itself refused: what answers now may be somebody else, for the time of a restart.
+                        // At first anything final is told at once. A spoke that was connected goes on unless
+                        // it is itself refused: what answers now may be somebody else, for the time of a
+                        // restart.
                         let is_final =
                             if until.is_some() { !fault.is_retryable() } else { ends_the_spoke(&fault) };
                         waiting_helps |= !is_final;
@@ -191,7 +192,8 @@ impl Dialer {
     }
 }
 
-/// Whether a hub's refusal holds at every hub and for good: it is about this spoke's certificate or its protocol.
+/// Whether a hub's refusal holds at every hub and for good: it is about this spoke's certificate or its
+/// protocol.
 pub(super) fn ends_the_spoke(fault: &Fault) -> bool {
     let codes = [code::CERTIFICATE, code::INVALID_HOSTNAME, code::UNKNOWN_VERSION];
     !fault.is_retryable() && codes.contains(&fault.code.as_str())
@@ -210,7 +212,8 @@ async fn ready(io: &mut (dyn Io + 'static)) -> Result<(), Fault> {
         Ok(READY) => Ok(()),
         Ok(byte) => {
             let text = format!(
-                "the first byte is {byte:#04x} instead of {READY:#04x}: something else than a hub answers, check address and port"
+                "the first byte is {byte:#04x} instead of {READY:#04x}: something else than a hub answers, \
+                 check address and port"
             );
             Err(Fault::refused(code::INVALID_RECORD, text))
         }
@@ -247,7 +250,8 @@ async fn greet(mut io: Box<dyn Io>, client: &str) -> Result<Link, Fault> {
     }
 }
 
-/// The stream broke before `welcome`: with TLS 1.3 only here a client learns that its certificate was refused.
+/// The stream broke before `welcome`: with TLS 1.3 only here a client learns that its certificate was
+/// refused.
 fn broken(error: &io::Error) -> Fault {
     match pki::tls::explain(error) {
         PkiError::Connection { source } if source.kind() == io::ErrorKind::UnexpectedEof => Fault::retryable(

@@ -31,7 +31,10 @@ pub enum ConnectError {
     #[error(transparent)]
     Credentials(#[from] crate::pki::PkiError),
     /// No hub took the link in time.
-    #[error("no hub could be reached within {:.1} s: {}: check that the hub runs and the address is right", waited.as_secs_f64(), list(tried))]
+    #[error(
+        "no hub could be reached within {:.1} s: {}: check that the hub runs and the address is right",
+        waited.as_secs_f64(), list(tried)
+    )]
     NoHub {
         /// The deadline that passed.
         waited: Duration,

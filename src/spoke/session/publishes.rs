@@ -13,9 +13,9 @@ use crate::{
 
 /// All publishes that have no answer yet.
 ///
-/// A publish keeps its request number for life, so the numbers give the order of the calls: what a lost link or a
-/// refusal for now brings back stands before all that came later. A refusal for now holds back everything that
-/// waits: it says something of the hub (busy, full, draining), hardly of the one event.
+/// A publish keeps its request number for life, so the numbers give the order of the calls: what a lost link
+/// or a refusal for now brings back stands before all that came later. A refusal for now holds back
+/// everything that waits: it says something of the hub (busy, full, draining), hardly of the one event.
 #[derive(Debug)]
 pub(super) struct Publishes {
     waiting: BTreeMap<Req, Waiting>,

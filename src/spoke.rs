@@ -1,8 +1,8 @@
 //! The client: publish, subscribe, consume and read over one link that restores itself.
 //!
-//! A [`Spoke`] is a cheap handle; one task owns the socket. When the link is lost the task connects again with
-//! back-off and jitter, restores subscriptions and consumers and sends again, under the same ids and in order,
-//! each publish that is not acknowledged: the hub takes it once.
+//! A [`Spoke`] is a cheap handle; one task owns the socket. When the link is lost the task connects again
+//! with back-off and jitter, restores subscriptions and consumers and sends again, under the same ids and in
+//! order, each publish that is not acknowledged: the hub takes it once.
 //!
 //! ```no_run
 //! use eventflow::{pki::Bundle, spoke::{Consume, Publish, Spoke, SpokeConfig}};
@@ -197,9 +197,9 @@ impl Spoke {
 
     /// Publishes an event and waits until the hub has committed it.
     ///
-    /// Call it many times at once to keep the link busy: publishes are pipelined within the hub's window, in the
-    /// order of the calls. What the hub refuses for now, and what a lost link leaves in doubt, is sent again under
-    /// the same id until the publish's deadline.
+    /// Call it many times at once to keep the link busy: publishes are pipelined within the hub's window, in
+    /// the order of the calls. What the hub refuses for now, and what a lost link leaves in doubt, is sent
+    /// again under the same id until the publish's deadline.
     ///
     /// # Errors
     /// [`PublishError`]: final refusals at once, else the last fault at the deadline.
@@ -211,7 +211,8 @@ impl Spoke {
     /// Waits while the publish buffer is full.
     ///
     /// # Errors
-    /// [`PublishError`] if the event breaks a rule, there is no room until its deadline or the spoke is closed.
+    /// [`PublishError`] if the event breaks a rule, there is no room until its deadline or the spoke is
+    /// closed.
     pub async fn publish_later(&self, publish: Publish) -> Result<Pending, PublishError> {
         let (event, deadline) = publish.check(|| self.new_id())?;
         let waited = deadline.unwrap_or(self.inner.config.publish_deadline);
@@ -267,8 +268,9 @@ impl Spoke {
 
     /// Consumes by a handler: `Ok` is an ack; an error, or a panic, is a nack with its text.
     ///
-    /// Handlers run as tasks, at most [`concurrency`](Consume::concurrency) at once, begun in the order in which
-    /// events came. An event may come more than once: when a link or a claim is lost before its ack is confirmed.
+    /// Handlers run as tasks, at most [`concurrency`](Consume::concurrency) at once, begun in the order in
+    /// which events came. An event may come more than once: when a link or a claim is lost before its ack is
+    /// confirmed.
     ///
     /// # Errors
     /// [`ConsumeError`] if a pattern or group breaks the rules, the hub refuses or doesn't answer in time.
@@ -283,7 +285,8 @@ impl Spoke {
         Ok(Consumer::start(claims, handlers, handler))
     }
 
-    /// Consumes by pulling claims, each to be settled by [`Claim::ack`], [`Claim::nack`] or [`Claim::release`].
+    /// Consumes by pulling claims, each to be settled by [`Claim::ack`], [`Claim::nack`] or
+    /// [`Claim::release`].
     ///
     /// ```no_run
     /// use eventflow::spoke::{Consume, Spoke};
@@ -345,7 +348,8 @@ impl Spoke {
 
     /// Closes the link for all handles: consumers stop, publishes are answered, running handlers end and are
     /// settled, what is queued is written, and the link is shut down and read to its end; all of it within
-    /// [`close_deadline`](SpokeConfig::close_deadline). New requests are refused meanwhile. Says what was left.
+    /// [`close_deadline`](SpokeConfig::close_deadline). New requests are refused meanwhile. Says what was
+    /// left.
     pub async fn close(&self) -> Drained {
         let (answer, answered) = oneshot::channel();
         if self.inner.port.commands.send(Command::Close { answer }).await.is_err() {

@@ -108,9 +108,9 @@ pub(super) struct Found {
     pub(super) answer: Answer,
 }
 
-/// What a handle says in passing, without waiting. The channel has no bound of its own: each claim, subscription
-/// and consumer is dropped once, a lag is told once before the task acts on it, and their number is bounded by
-/// credit and by the hub's limits.
+/// What a handle says in passing, without waiting. The channel has no bound of its own: each claim,
+/// subscription and consumer is dropped once, a lag is told once before the task acts on it, and their number
+/// is bounded by credit and by the hub's limits.
 #[derive(Debug, PartialEq)]
 pub(super) enum Remark {
     /// A claim was dropped unsettled.

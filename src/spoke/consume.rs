@@ -80,8 +80,8 @@ impl Consume {
 /// The claims of one consumer, to be pulled and settled one by one.
 ///
 /// Begin work in the order in which they come, on no more at once than the
-/// [`concurrency`](Consume::concurrency) that was asked. Claims of a lost link that were not pulled yet vanish:
-/// the hub offers them again. Dropping it ends the consumer and hands back what was not pulled.
+/// [`concurrency`](Consume::concurrency) that was asked. Claims of a lost link that were not pulled yet
+/// vanish: the hub offers them again. Dropping it ends the consumer and hands back what was not pulled.
 #[derive(Debug)]
 #[must_use = "dropping it ends the consumer"]
 pub struct Claims {

@@ -29,8 +29,8 @@ pub struct ConsumerCounts {
     pub acked: u64,
     /// Handlers that failed or panicked and whose nack the hub confirmed.
     pub nacked: u64,
-    /// Claims whose end had no effect: lost, void with their link, refused or unconfirmed. The hub offers these
-    /// events again unless they have their outcome.
+    /// Claims whose end had no effect: lost, void with their link, refused or unconfirmed. The hub offers
+    /// these events again unless they have their outcome.
     pub lost: u64,
 }
 
@@ -56,7 +56,8 @@ impl Counters {
 #[must_use = "dropping a consumer stops it"]
 pub struct Consumer {
     stop: Option<oneshot::Sender<()>>,
-    running: JoinHandle<Result<(), ConsumeError>>,
+    /// None once its end was seen.
+    running: Option<JoinHandle<Result<(), ConsumeError>>>,
     counters: Arc<Counters>,
 }
 
@@ -70,7 +71,7 @@ impl Consumer {
         let (stop, stopped) = oneshot::channel();
         let counters = Arc::new(Counters::default());
         let running = tokio::spawn(run(claims, handlers, handler, stopped, counters.clone()));
-        Self { stop: Some(stop), running, counters }
+        Self { stop: Some(stop), running: Some(running), counters }
     }
 
     /// What it has done so far.
@@ -86,23 +87,25 @@ impl Consumer {
     /// If the hub doesn't confirm the stop in time; what came before is settled all the same.
     pub async fn stop(mut self) -> Result<ConsumerCounts, ConsumeError> {
         drop(self.stop.take());
-        let ended = (&mut self.running).await;
-        match ended {
-            Ok(Ok(())) => Ok(self.counters.read()),
-            Ok(Err(error)) => Err(error),
-            Err(error) => {
-                // Only the end of the runtime cancels it, and its own code doesn't panic.
-                tracing::error!(%error, "a consumer's task ended before its time");
-                Ok(self.counters.read())
-            }
-        }
+        self.end().await?;
+        Ok(self.counters.read())
     }
 
-    /// Waits until it ends by itself: the hub refused to restore it, or the spoke was closed.
+    /// Waits until it ends by itself: the hub refused to restore it, or the spoke was closed. Safe to cancel.
     pub async fn ended(&mut self) {
-        if !self.running.is_finished() {
-            let _ = (&mut self.running).await;
-        }
+        // By itself it ends without an error.
+        let _ = self.end().await;
+    }
+
+    async fn end(&mut self) -> Result<(), ConsumeError> {
+        let Some(running) = &mut self.running else { return Ok(()) };
+        let ended = running.await;
+        self.running = None;
+        ended.unwrap_or_else(|error| {
+            // Only the end of the runtime cancels it, and its own code doesn't panic.
+            tracing::error!(%error, "a consumer's task ended before its time");
+            Ok(())
+        })
     }
 }
 

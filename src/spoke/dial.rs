@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{SpokeConfig, Tried, backoff::Backoff};
 use crate::{
-    event::{Fault, code},
+    event::{Fault, Retry, code},
     pki::{self, Bundle, PkiError},
     wire::{Hello, HubAddress, Limits, READY, Reader, Reply, Request, Welcome},
 };
@@ -119,6 +119,7 @@ impl Dialer {
         loop {
             let mut refusal = None;
             let mut waiting_helps = false;
+            let mut asked = Duration::ZERO;
             for _ in 0..self.hubs.len() {
                 let start = self.not_before;
                 if until.is_some_and(|until| until <= start) {
@@ -134,12 +135,23 @@ impl Dialer {
                 match self.attempt(&hub, deadline).await {
                     Ok(link) => {
                         self.tried.clear();
-                        link.welcome.hubs.iter().for_each(|hub| self.learn(hub.clone()));
+                        // This one is known already, by the address that led here.
+                        let own = Some(&link.welcome.hub);
+                        let others = link.welcome.hubs.iter().filter(|hub| hub.id.as_ref() != own);
+                        others.for_each(|hub| self.learn(hub.clone()));
                         return Ok(link);
                     }
                     Err(fault) => {
                         tracing::warn!(hub.address = %address(&hub), code = fault.code, "no link: {}", fault.message);
-                        waiting_helps |= fault.is_retryable();
+                        // At first anything final is told at once. A spoke that was connected goes on unless
+                        // it is itself refused: what answers now may be somebody else, for the time of a
+                        // restart.
+                        let is_final =
+                            if until.is_some() { !fault.is_retryable() } else { ends_the_spoke(&fault) };
+                        waiting_helps |= !is_final;
+                        if let Retry::After(wait) = fault.retry {
+                            asked = asked.max(wait);
+                        }
                         self.note(&hub, &fault);
                         refusal = Some(fault);
                     }
@@ -151,7 +163,7 @@ impl Dialer {
             }
             match refusal {
                 Some(fault) if !waiting_helps => return Err(NoLink::Refused(fault)),
-                _ => self.not_before = Instant::now() + self.backoff.next(),
+                _ => self.not_before = Instant::now() + self.backoff.next().max(asked),
             }
         }
     }
@@ -180,6 +192,13 @@ impl Dialer {
     }
 }
 
+/// Whether a hub's refusal holds at every hub and for good: it is about this spoke's certificate or its
+/// protocol.
+pub(super) fn ends_the_spoke(fault: &Fault) -> bool {
+    let codes = [code::CERTIFICATE, code::INVALID_HOSTNAME, code::UNKNOWN_VERSION];
+    !fault.is_retryable() && codes.contains(&fault.code.as_str())
+}
+
 fn address(hub: &HubAddress) -> String {
     match &hub.id {
         Some(id) => format!("{}:{} ({id})", hub.host, hub.port),
@@ -193,7 +212,8 @@ async fn ready(io: &mut (dyn Io + 'static)) -> Result<(), Fault> {
         Ok(READY) => Ok(()),
         Ok(byte) => {
             let text = format!(
-                "the first byte is {byte:#04x} instead of {READY:#04x}: something else than a hub answers, check address and port"
+                "the first byte is {byte:#04x} instead of {READY:#04x}: something else than a hub answers, \
+                 check address and port"
             );
             Err(Fault::refused(code::INVALID_RECORD, text))
         }
@@ -230,7 +250,8 @@ async fn greet(mut io: Box<dyn Io>, client: &str) -> Result<Link, Fault> {
     }
 }
 
-/// The stream broke before `welcome`: with TLS 1.3 only here a client learns that its certificate was refused.
+/// The stream broke before `welcome`: with TLS 1.3 only here a client learns that its certificate was
+/// refused.
 fn broken(error: &io::Error) -> Fault {
     match pki::tls::explain(error) {
         PkiError::Connection { source } if source.kind() == io::ErrorKind::UnexpectedEof => Fault::retryable(
@@ -255,7 +276,7 @@ impl Tls {
     }
 
     /// Whatever the credentials are, for tests of what a hub says of them.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "hub"))]
     pub(super) fn unchecked(bundle: Bundle) -> Self {
         Self { bundle }
     }

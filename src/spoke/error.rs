@@ -28,10 +28,13 @@ pub enum ConnectError {
     #[error("no hub to connect to: the bundle lists none, and none was given: name one as host:port")]
     NoAddress,
     /// The credentials can't be used.
-    #[error("the credentials can't be used")]
-    Credentials(#[source] crate::pki::PkiError),
+    #[error(transparent)]
+    Credentials(#[from] crate::pki::PkiError),
     /// No hub took the link in time.
-    #[error("no hub could be reached within {:.1} s: {}: check that the hub runs and the address is right", waited.as_secs_f64(), list(tried))]
+    #[error(
+        "no hub could be reached within {:.1} s: {}: check that the hub runs and the address is right",
+        waited.as_secs_f64(), list(tried)
+    )]
     NoHub {
         /// The deadline that passed.
         waited: Duration,
@@ -44,7 +47,6 @@ pub enum ConnectError {
         /// Every address with its reason.
         tried: Vec<Tried>,
         /// The last refusal.
-        #[source]
         fault: Fault,
     },
 }
@@ -85,21 +87,27 @@ pub enum PublishError {
     #[error(transparent)]
     Data(#[from] InvalidData),
     /// The hub refused it for good.
-    #[error("the hub refused the event")]
-    Refused(#[source] Fault),
+    #[error("the hub refused the event: {0}")]
+    Refused(Fault),
     /// The deadline passed without an answer. The event may be stored or not: publish it again under the same
     /// id, and it will be there once.
-    #[error("the event was not acknowledged within {:.1} s: publish it again under the same id", waited.as_secs_f64())]
+    #[error(
+        "the event was not acknowledged within {:.1} s{}: publish it again under the same id",
+        waited.as_secs_f64(), because(last)
+    )]
     TimedOut {
         /// The publish's own deadline.
         waited: Duration,
         /// The last refusal or the loss of the link, if there was one.
-        #[source]
         last: Option<Fault>,
     },
     /// The spoke is closed.
-    #[error("the spoke is closed")]
-    Closed(#[source] Fault),
+    #[error("the spoke is closed: {0}")]
+    Closed(Fault),
+}
+
+fn because(last: &Option<Fault>) -> String {
+    last.as_ref().map(|fault| format!(" ({fault})")).unwrap_or_default()
 }
 
 /// A subscription could not be made.
@@ -110,8 +118,8 @@ pub enum SubscribeError {
     #[error(transparent)]
     Pattern(#[from] InvalidPattern),
     /// The hub refused it.
-    #[error("the hub refused the subscription")]
-    Refused(#[source] Fault),
+    #[error("the hub refused the subscription: {0}")]
+    Refused(Fault),
     /// No answer in time.
     #[error("the subscription was not confirmed within {:.1} s", waited.as_secs_f64())]
     TimedOut {
@@ -119,8 +127,8 @@ pub enum SubscribeError {
         waited: Duration,
     },
     /// The spoke is closed.
-    #[error("the spoke is closed")]
-    Closed(#[source] Fault),
+    #[error("the spoke is closed: {0}")]
+    Closed(Fault),
 }
 
 /// A consumer could not be registered or stopped.
@@ -134,8 +142,8 @@ pub enum ConsumeError {
     #[error(transparent)]
     Group(#[from] InvalidText),
     /// The hub refused it.
-    #[error("the hub refused the consumer")]
-    Refused(#[source] Fault),
+    #[error("the hub refused the consumer: {0}")]
+    Refused(Fault),
     /// No answer in time.
     #[error("the consumer was not confirmed within {:.1} s", waited.as_secs_f64())]
     TimedOut {
@@ -143,8 +151,8 @@ pub enum ConsumeError {
         waited: Duration,
     },
     /// The spoke is closed.
-    #[error("the spoke is closed")]
-    Closed(#[source] Fault),
+    #[error("the spoke is closed: {0}")]
+    Closed(Fault),
 }
 
 /// A claim could not be settled: its ack, nack or release has no effect, or none that is known.
@@ -158,8 +166,8 @@ pub enum SettleError {
     #[error("the link that brought the claim was lost: the hub offers the event again")]
     LinkLost,
     /// The hub refused.
-    #[error("the hub refused to settle the claim")]
-    Refused(#[source] Fault),
+    #[error("the hub refused to settle the claim: {0}")]
+    Refused(Fault),
     /// No answer in time.
     #[error("the claim's end was not confirmed within {:.1} s", waited.as_secs_f64())]
     TimedOut {
@@ -167,8 +175,8 @@ pub enum SettleError {
         waited: Duration,
     },
     /// The spoke is closed.
-    #[error("the spoke is closed")]
-    Closed(#[source] Fault),
+    #[error("the spoke is closed: {0}")]
+    Closed(Fault),
 }
 
 /// A read failed: of one event, a log or a trace.
@@ -185,8 +193,8 @@ pub enum ReadError {
         id: String,
     },
     /// The hub refused.
-    #[error("the hub refused to read")]
-    Refused(#[source] Fault),
+    #[error("the hub refused to read: {0}")]
+    Refused(Fault),
     /// No answer in time.
     #[error("the hub didn't answer within {:.1} s", waited.as_secs_f64())]
     TimedOut {
@@ -194,8 +202,8 @@ pub enum ReadError {
         waited: Duration,
     },
     /// The spoke is closed.
-    #[error("the spoke is closed")]
-    Closed(#[source] Fault),
+    #[error("the spoke is closed: {0}")]
+    Closed(Fault),
 }
 
 impl PublishError {

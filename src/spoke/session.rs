@@ -4,6 +4,7 @@
 mod consumers;
 mod publishes;
 mod queries;
+mod replies;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use std::{
 use bytes::BytesMut;
 use tokio::time::Instant;
 
+pub(super) use self::replies::Heard;
 use self::{consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions};
 use super::{
     Drained, PublishError, Status,
@@ -25,19 +27,8 @@ use super::{
 };
 use crate::{
     event::{Fault, code},
-    wire::{Answer, HubAddress, LinkLimits, NackOptions, Reply, Req, Request, Sub, Welcome},
+    wire::{LinkLimits, NackOptions, Req, Request, Sub, Welcome},
 };
-
-/// What the link's task has to do about a reply.
-#[derive(Debug, PartialEq)]
-pub(super) enum Heard {
-    /// Nothing more.
-    Taken,
-    /// The hub closes the link.
-    Bye(Fault),
-    /// Another hub is there.
-    Hub(HubAddress),
-}
 
 /// A request of the present link that isn't a publish or a read.
 #[derive(Debug)]
@@ -175,31 +166,6 @@ impl Session {
         }
     }
 
-    pub(super) fn reply(&mut self, reply: Reply, now: Instant) -> Heard {
-        match reply {
-            Reply::Event { subs, seq, event } => {
-                for key in self.subscriptions.deliver(&subs, seq, &event) {
-                    tracing::warn!(event.id = %event.id, "a subscription lags: its reader is too slow");
-                    self.take_off(key);
-                }
-            }
-            Reply::Claim { sub, token, attempt, seq, event } => {
-                let id = ClaimId { link: self.link, token };
-                if !self.consumers.claimed(sub, id, attempt, seq, event) {
-                    self.settle(id, Settle::Release, None);
-                }
-            }
-            Reply::Ok { req, answer } => self.answered(req, answer),
-            Reply::Err { req, fault } => self.refused(req, fault, now),
-            Reply::Item { req, event } => self.queries.item(req, event),
-            Reply::Ping(n) => self.pong = Some(n),
-            Reply::Pong(_) | Reply::Welcome(_) => {}
-            Reply::Online(hub) => return Heard::Hub(hub),
-            Reply::Bye(fault) => return Heard::Bye(fault),
-        }
-        Heard::Taken
-    }
-
     pub(super) fn ping(&mut self) {
         self.control.push_front(Request::Ping(self.req));
     }
@@ -307,72 +273,6 @@ impl Session {
             match request.req() {
                 Some(req) => self.refused(req, fault, now),
                 None => tracing::error!(%fault, "a record can't be written"),
-            }
-        }
-    }
-
-    fn answered(&mut self, req: Req, answer: Answer) {
-        if let Answer::Published(published) = answer {
-            if !self.publishes.answered(req, published) {
-                tracing::debug!(req, "the hub answered a publish that isn't awaited");
-            }
-            return;
-        }
-        let Some(asked) = self.asked.remove(&req) else {
-            if self.queries.answered(req, answer).is_some() {
-                tracing::debug!(req, "the hub answered a request that isn't awaited");
-            }
-            return;
-        };
-        match (asked, answer) {
-            (Asked::Subscribe(key), Answer::Position(position)) => {
-                if self.subscriptions.confirmed(key, position) {
-                    self.take_off(key);
-                }
-            }
-            (Asked::Consume(key), _) => {
-                if self.consumers.confirmed(key) {
-                    self.stop(key, None);
-                }
-            }
-            (Asked::Subscribe(key), _) => {
-                let text =
-                    "the hub confirmed a subscription without its position: update the hub or this client";
-                self.subscriptions.refused(key, Fault::refused(code::INVALID_RECORD, text));
-            }
-            (Asked::Unsubscribe(answer) | Asked::Settle(answer), _) => {
-                // A caller that has gone away needs no answer.
-                let _ = answer.map(|answer| answer.send(Ok(())));
-            }
-            (Asked::Stop(key), _) => self.consumers.stopped(key),
-        }
-    }
-
-    fn refused(&mut self, req: Req, fault: Fault, now: Instant) {
-        let Some(asked) = self.asked.remove(&req) else {
-            let unknown =
-                self.publishes.refused(req, fault, now).or_else(|fault| self.queries.refused(req, fault));
-            if let Err(fault) = unknown {
-                tracing::warn!(req, %fault, "the hub refused a request that isn't awaited");
-            }
-            return;
-        };
-        match asked {
-            Asked::Subscribe(key) => self.subscriptions.refused(key, fault),
-            Asked::Consume(key) => self.consumers.refused(key, fault),
-            Asked::Stop(key) => {
-                // Such a hub doesn't know the consumer: it gets no more claims.
-                tracing::warn!(%fault, "the hub refused to stop a consumer");
-                self.consumers.stopped(key);
-            }
-            Asked::Unsubscribe(answer) => {
-                let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
-            }
-            Asked::Settle(answer) => {
-                if fault.code == code::CLAIM_LOST {
-                    self.consumers.lost();
-                }
-                let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
         }
     }

@@ -37,8 +37,8 @@ pub enum Delivery {
 ///
 /// It holds at most [`subscription_events`](super::SpokeConfig::subscription_events) and
 /// [`subscription_bytes`](super::SpokeConfig::subscription_bytes) for a slow reader. When that is full it is
-/// taken off the hub, so that no other use of the link has to wait for this reader; after what is held it yields
-/// [`Delivery::Lagged`], subscribes again and yields a [`Delivery::Gap`].
+/// taken off the hub, so that no other use of the link has to wait for this reader; after what is held it
+/// yields [`Delivery::Lagged`], subscribes again and yields a [`Delivery::Gap`].
 #[derive(Debug)]
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription {

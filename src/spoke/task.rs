@@ -10,13 +10,13 @@ use bytes::BytesMut;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf},
     sync::{mpsc, oneshot, watch},
-    time::{Instant, sleep_until, timeout_at},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 use super::{
     Drained, Status,
     command::{Command, Remark, closed},
-    dial::{Dialer, Io, Link, NoLink},
+    dial::{Dialer, Io, Link, NoLink, ends_the_spoke},
     pulse::{Beat, Pulse},
     session::{Heard, Session},
 };
@@ -29,6 +29,10 @@ use crate::{
 const OUT_BYTES: usize = 256 << 10;
 /// Commands taken in one turn, before the socket gets its turn.
 const TURN: usize = 256;
+/// How long a hub may take to close its side once all is answered.
+const LEAVE: Duration = Duration::from_secs(2);
+/// How long the last words of a hub are read once nothing can be written.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A timer for when nothing is due.
 const FAR: Duration = Duration::from_secs(3600);
 
@@ -131,21 +135,10 @@ impl Task {
         loop {
             let now = Instant::now();
             self.session.expire(now);
-            match socket.pulse.beat(now) {
-                Beat::Rest => {}
-                Beat::Ping => {
-                    self.session.ping();
-                    // Said once, even if the socket takes nothing for a while.
-                    socket.pulse.sent(now);
-                }
-                Beat::Dead => {
-                    let text = format!(
-                        "nothing was heard from hub {} for {:.1} s",
-                        socket.hub,
-                        socket.pulse.silence().as_secs_f64()
-                    );
-                    return End::Lost { fault: lost(code::LINK_SILENT, text), wait: None };
-                }
+            if socket.pulse.beat(now) == Beat::Ping {
+                self.session.ping();
+                // Said once, even if the socket takes nothing for a while.
+                socket.pulse.sent(now);
             }
             if self.session.fill(&mut socket.out, OUT_BYTES, now) {
                 socket.pulse.sent(now);
@@ -165,30 +158,68 @@ impl Task {
             let Socket { input, output, reader, out, unflushed, .. } = &mut *socket;
             let (waits, full) = (!out.is_empty() || *unflushed, out.len() >= OUT_BYTES);
             tokio::select! {
-                read = input.read_buf(reader.spare()) => match read {
-                    Ok(0) => {
-                        let text = format!("hub {} closed the link without a word", socket.hub);
-                        return End::Lost { fault: lost(code::LINK_LOST, text), wait: None };
+                read = input.read_buf(reader.spare()) => {
+                    if let Err(end) = self.took(read, dialer, socket) {
+                        return end;
                     }
-                    Ok(_) => {
-                        socket.pulse.heard(Instant::now());
-                        if let Err(end) = self.take_records(dialer, socket) {
-                            return end;
-                        }
-                    }
-                    Err(error) => return broken(&socket.hub, &error),
-                },
+                }
                 wrote = write(output, out), if waits => match wrote {
                     Ok(flushed) => socket.unflushed = !flushed,
-                    Err(error) => return broken(&socket.hub, &error),
+                    Err(error) => return self.last_words(dialer, socket, &error).await,
                 },
                 command = self.commands.recv(), if !self.orphaned && !full => {
                     self.take_commands(command);
                 }
                 Some(remark) = self.remarks.recv() => self.take_remarks(remark),
-                () = &mut timer => {}
+                () = &mut timer => {
+                    if socket.pulse.beat(Instant::now()) == Beat::Dead
+                        && let Err(end) = self.revive(dialer, socket).await
+                    {
+                        return end;
+                    }
+                }
             }
         }
+    }
+
+    /// The end of one read.
+    fn took(&mut self, read: io::Result<usize>, dialer: &mut Dialer, socket: &mut Socket) -> Result<(), End> {
+        match read {
+            Ok(0) => {
+                let text = format!("hub {} closed the link without a word", socket.hub);
+                Err(End::Lost { fault: lost(code::LINK_LOST, text), wait: None })
+            }
+            Ok(_) => {
+                socket.pulse.heard(Instant::now());
+                self.take_records(dialer, socket)
+            }
+            Err(error) => Err(broken(&socket.hub, &error)),
+        }
+    }
+
+    /// Nothing was heard for too long. If this program was itself held up, something is there to read.
+    async fn revive(&mut self, dialer: &mut Dialer, socket: &mut Socket) -> Result<(), End> {
+        match timeout(Duration::ZERO, socket.input.read_buf(socket.reader.spare())).await {
+            Ok(read) => self.took(read, dialer, socket),
+            Err(_) => {
+                let silence = socket.pulse.silence().as_secs_f64();
+                let text = format!("nothing was heard from hub {} for {silence:.1} s", socket.hub);
+                Err(End::Lost { fault: lost(code::LINK_SILENT, text), wait: None })
+            }
+        }
+    }
+
+    /// Nothing can be written any more, but answers and the reason may be there to read.
+    async fn last_words(&mut self, dialer: &mut Dialer, socket: &mut Socket, error: &io::Error) -> End {
+        let by = Instant::now() + LAST_WORDS;
+        while let Ok(read) = timeout_at(by, socket.input.read_buf(socket.reader.spare())).await {
+            match self.took(read, dialer, socket) {
+                Ok(()) => {}
+                Err(End::Lost { fault, wait: None }) if fault.code == code::LINK_LOST => break,
+                Err(end) => return end,
+            }
+        }
+        broken(&socket.hub, error)
     }
 
     /// Waits for another link; commands are taken meanwhile. The error is why there won't be one.
@@ -284,9 +315,9 @@ impl Task {
     /// Shuts the link down and reads what the hub still says, to its end.
     async fn leave(&mut self, mut socket: Socket) {
         let now = Instant::now();
-        // A hub that doesn't answer isn't waited for longer than the rest of the deadline.
-        let by =
-            self.closing.as_ref().map_or(now, |closing| closing.by).max(now + Duration::from_millis(100));
+        // Everything is answered: a hub that doesn't close its side isn't worth the rest of the deadline.
+        let by = self.closing.as_ref().map_or(now, |closing| closing.by);
+        let by = by.clamp(now + Duration::from_millis(100), now + LEAVE);
         let leaving = async {
             socket.output.shutdown().await?;
             let mut rest = BytesMut::with_capacity(4096);
@@ -351,10 +382,8 @@ async fn write(output: &mut WriteHalf<Box<dyn Io>>, out: &mut BytesMut) -> io::R
 
 /// The hub's last word decides whether another link makes sense.
 fn goodbye(fault: Fault) -> End {
-    let is_final =
-        matches!(fault.code.as_str(), code::CERTIFICATE | code::INVALID_HOSTNAME | code::UNKNOWN_VERSION);
     match fault.retry {
-        Retry::Never if is_final => End::Final(fault),
+        Retry::Never if ends_the_spoke(&fault) => End::Final(fault),
         Retry::Never => End::Lost { fault, wait: None },
         Retry::After(wait) => End::Lost { fault, wait: Some(wait) },
     }

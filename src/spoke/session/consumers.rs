@@ -101,8 +101,8 @@ impl Consumers {
         }
     }
 
-    /// A claim has come. False: nobody takes it, it is to be handed back. A claim that doesn't fit (the hub gave
-    /// more than the credit) hands itself back when it is dropped here.
+    /// A claim has come. False: nobody takes it, it is to be handed back. A claim that doesn't fit (the hub
+    /// gave more than the credit) hands itself back when it is dropped here.
     pub(super) fn claimed(&mut self, sub: Sub, id: ClaimId, attempt: u32, seq: u64, event: Event) -> bool {
         self.held.insert(id.token);
         let entry = self.numbers.get(&sub).and_then(|key| self.all.get(key)).filter(|entry| !entry.stopping);
@@ -122,8 +122,8 @@ impl Consumers {
         self.lost += 1;
     }
 
-    /// No more claims for it; those that wait are handed back. Gives the number under which the hub is to be asked
-    /// to stop it; what the hub doesn't know has stopped.
+    /// No more claims for it; those that wait are handed back. Gives the number under which the hub is to be
+    /// asked to stop it; what the hub doesn't know has stopped.
     pub(super) fn stop(&mut self, key: Key, answer: Option<Answering<()>>) -> Option<Sub> {
         let Some(entry) = self.all.get_mut(&key) else {
             // A caller that has gone away needs no answer.

@@ -13,9 +13,9 @@ use crate::{
 
 /// All publishes that have no answer yet.
 ///
-/// A publish keeps its request number for life, so the numbers give the order of the calls: what a lost link or a
-/// refusal for now brings back stands before all that came later. A refusal for now holds back everything that
-/// waits: it says something of the hub (busy, full, draining), hardly of the one event.
+/// A publish keeps its request number for life, so the numbers give the order of the calls: what a lost link
+/// or a refusal for now brings back stands before all that came later. A refusal for now holds back
+/// everything that waits: it says something of the hub (busy, full, draining), hardly of the one event.
 #[derive(Debug)]
 pub(super) struct Publishes {
     waiting: BTreeMap<Req, Waiting>,
@@ -122,7 +122,7 @@ impl Publishes {
         true
     }
 
-    /// Whether this answer was awaited. Without a retry it is final.
+    /// A refusal without a retry is final. Gives the fault back if this answer wasn't awaited.
     pub(super) fn refused(&mut self, req: Req, fault: Fault, now: Instant) -> Result<(), Fault> {
         let Some(in_flight) = self.take(req) else { return Err(fault) };
         let Some(mut publish) = in_flight.publish else { return Ok(()) };

@@ -1,9 +1,12 @@
 //! Reads: waiting for the link, asked, and asked again when a link is lost.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use crate::{
-    event::{Event, Fault, Retry, code},
+    event::{Event, Fault, code},
     spoke::command::{Answering, Failure, Found, Query},
     wire::{Answer, Req, Request},
 };
@@ -42,11 +45,8 @@ impl Queries {
             self.waiting.push_back(Waiting { query, answer });
         } else {
             let text = format!("{MOST_WAITING} reads wait for the hub already: read less at once");
-            let fault = Fault {
-                code: code::HUB_BUSY.to_owned(),
-                message: text,
-                retry: Retry::After(std::time::Duration::from_secs(1)),
-            };
+            let fault = Fault::retryable(code::HUB_BUSY, text, Duration::from_secs(1));
+            // A caller that has gone away needs no answer.
             let _ = answer.send(Err(Failure::Refused(fault)));
         }
     }
@@ -78,7 +78,7 @@ impl Queries {
         }
     }
 
-    /// Whether this answer was awaited.
+    /// Gives the answer back if it wasn't awaited.
     pub(super) fn answered(&mut self, req: Req, answer: Answer) -> Option<Answer> {
         let Some(asked) = self.asked.remove(&req) else { return Some(answer) };
         // A caller that has gone away needs no answer.
@@ -103,11 +103,11 @@ impl Queries {
 
     pub(super) fn close(&mut self, fault: &Fault) -> usize {
         let asked = std::mem::take(&mut self.asked).into_values().map(|asked| asked.waiting);
-        let open = asked.chain(std::mem::take(&mut self.waiting));
-        // A caller that has gone away needs no answer.
-        open.filter(|waiting| !waiting.answer.is_closed())
-            .map(|waiting| waiting.answer.send(Err(Failure::Closed(fault.clone()))))
-            .count()
+        let mut count = 0;
+        for waiting in asked.chain(std::mem::take(&mut self.waiting)) {
+            count += usize::from(waiting.answer.send(Err(Failure::Closed(fault.clone()))).is_ok());
+        }
+        count
     }
 
     /// Whether nobody waits for an answer.

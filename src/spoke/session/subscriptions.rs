@@ -70,8 +70,8 @@ impl Subscriptions {
     pub(super) fn confirmed(&mut self, key: Key, position: u64) -> bool {
         let Some(entry) = self.all.get_mut(&key) else { return false };
         match (entry.first.take(), entry.last) {
-            (Some(first), _) => {
-                entry.last = Some(position);
+            (Some(first), last) => {
+                entry.last = last.max(Some(position));
                 first.send(Ok(())).is_err()
             }
             (None, from) => {
@@ -110,7 +110,8 @@ impl Subscriptions {
                 continue;
             }
             if entry.lane.push(Delivery::Event { event: event.clone(), seq }, event.weight()).is_ok() {
-                entry.last = Some(seq);
+                // Events from before the position may come late, to a subscriber of the first seconds.
+                entry.last = entry.last.max(Some(seq));
             } else {
                 self.lagged += 1;
                 entry.lagging = true;

@@ -63,8 +63,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Against what the hub sees: the window is never exceeded, what is sent for the first time comes in the order
-    /// of the calls, and each caller is told once.
+    /// Against what the hub sees: the window is never exceeded, what is sent for the first time comes in the
+    /// order of the calls, and each caller is told once.
     #[test]
     fn the_window_is_never_exceeded_and_every_publish_has_one_end(
         steps in proptest::collection::vec(step(), 1..200),

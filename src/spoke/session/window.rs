@@ -2,8 +2,8 @@
 
 use crate::wire::LinkLimits;
 
-/// The hub's publish window, as the client keeps it: in requests and in bytes, whichever is full first; a lone
-/// request always fits. One that goes beyond would be cut by the hub.
+/// The hub's publish window, as the client keeps it: in requests and in bytes, whichever is full first; a
+/// lone request always fits. One that goes beyond would be cut by the hub.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     most_requests: u32,

@@ -144,3 +144,31 @@ async fn when_every_handle_is_gone_what_is_left_is_published_and_the_link_ends()
     assert!(pending.await.is_ok());
     assert_eq!(link.next().await, None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_was_held_up_itself_does_not_take_its_hub_for_silent() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    link.send(Reply::Ping(1)).await;
+    tokio::time::advance(Duration::from_secs(61)).await;
+    loop {
+        match link.request().await {
+            Request::Pong(1) => break,
+            Request::Ping(_) => {}
+            other => panic!("expected a pong: {other:?}"),
+        }
+    }
+    assert_eq!(spoke.status().links_lost, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_reason_is_read_even_when_nothing_can_be_written() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let fault =
+        Fault::refused(code::CERTIFICATE, "the certificate of WORKER-1 was revoked: get a new bundle");
+    let pending = spoke.publish_later(publish("a")).await.unwrap();
+    link.send(Reply::Bye(fault.clone())).await;
+    drop(link);
+    assert_eq!(pending.await, Err(PublishError::Closed(fault)));
+}

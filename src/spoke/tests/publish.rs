@@ -140,3 +140,51 @@ async fn a_full_publish_buffer_makes_the_caller_wait() {
     link.committed(req, true, 2).await;
     assert_eq!(second.await.unwrap().seq, 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn through_many_lost_links_each_publish_arrives_in_order_and_is_acked() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let publisher = spoke.clone();
+    let publishing = tokio::spawn(async move {
+        let mut pending = Vec::new();
+        for n in 0..2000 {
+            let publish = publish(&format!("e{n}")).deadline(Duration::from_secs(3600));
+            pending.push(publisher.publish_later(publish).await.unwrap());
+        }
+        for pending in pending {
+            pending.await.unwrap();
+        }
+    });
+    // What the hub has, in the order in which it first came.
+    let mut stored: Vec<String> = Vec::new();
+    let mut links = 1;
+    while stored.len() < 2000 {
+        for n in 0..40 + links {
+            let (req, id) = link.publish().await;
+            let fresh = !stored.contains(&id.to_string());
+            if fresh {
+                stored.push(id.to_string());
+            }
+            // Some acks are still on their way when the link is lost.
+            if n % 3 != links % 3 {
+                link.committed(req, fresh, stored.len() as u64).await;
+            }
+            if stored.len() == 2000 {
+                break;
+            }
+        }
+        drop(link);
+        link = hub.relinked().await;
+        links += 1;
+    }
+    while !publishing.is_finished() {
+        let Ok((req, id)) = timeout(Duration::from_secs(1), link.publish()).await else { break };
+        assert!(stored.contains(&id.to_string()), "nothing is new any more");
+        link.committed(req, false, 0).await;
+    }
+    publishing.await.unwrap();
+    assert_eq!(spoke.status().links_lost, links - 1);
+    assert!(links > 10);
+    assert_eq!(stored, (0..2000).map(|n| format!("e{n}")).collect::<Vec<_>>());
+}

@@ -65,7 +65,7 @@ async fn run(durability: Durability, batch: usize, events: usize, finish: bool) 
     let began = Instant::now();
     let (mut after, mut read) = (0, 0);
     loop {
-        let page = store.open_page(&hub, after, 1_000, 4 << 20).await?;
+        let (page, _) = store.open_page(&hub, after, 1_000, 4 << 20).await?;
         let Some(last) = page.last() else { break };
         after = last.seq;
         read += page.len();

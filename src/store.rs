@@ -108,11 +108,12 @@ impl Store {
         sqlite::open(config).await
     }
 
-    /// Ends all connections. Writes that are under way come to their end first.
+    /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last
+    /// connection folds the write-ahead log into the database, which a reader may not.
     pub async fn close(self) {
-        self.writer.close().await;
         // A failed close leaves nothing to do: the process gives the files back.
         let _ = self.readers.close().await;
+        self.writer.close().await;
     }
 
     /// `PRAGMA synchronous` of the live writer: 2 is `FULL`, 1 is `NORMAL`.

@@ -114,8 +114,11 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                     Ok(Written::Published(published)) => {
                         if published.fresh {
                             metrics.published.inc();
-                            told.committed
-                                .extend(event.map(|(event, seq)| Arc::new(Dispatched::new(event, seq))));
+                            told.committed.extend(event.map(|(mut event, seq)| {
+                                // One that was only persisted keeps the time that it was stored with.
+                                event.timestamp = published.timestamp;
+                                Arc::new(Dispatched::new(event, seq))
+                            }));
                         } else {
                             metrics.duplicates.inc();
                         }

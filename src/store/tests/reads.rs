@@ -67,8 +67,9 @@ async fn pages_end_by_bytes_and_hold_at_least_one() {
     let mut seqs = Vec::new();
     let mut after = 0;
     loop {
-        let page = store.open_page(&hub(), after, 100, 1_000).await.unwrap();
+        let (page, more) = store.open_page(&hub(), after, 100, 1_000).await.unwrap();
         let Some(last) = page.last() else { break };
+        assert_eq!(more, last.seq < 5);
         after = last.seq;
         seqs.push(page.iter().map(|open| open.seq).collect::<Vec<_>>());
     }
@@ -86,13 +87,14 @@ async fn open_pages_hold_what_has_no_outcome_with_its_attempts() {
     batch.push(Write::Attempt(AttemptRow { group: "mail".into(), ..attempt("e4", 1) }));
     assert!(store.commit(batch).await.iter().all(Result::is_ok));
 
-    let open = store.open_page(&hub(), 0, 2, 1_000_000).await.unwrap();
+    let (open, _) = store.open_page(&hub(), 0, 2, 1_000_000).await.unwrap();
     let seen: Vec<_> = open.iter().map(|open| (open.seq, open.attempts)).collect();
     assert_eq!(seen, [(1, 0), (4, 2)]);
     assert_eq!(open[1].event, event("e4"));
     assert_eq!(open[1].publisher, uid("SPOKE-1"));
-    let rest = store.open_page(&hub(), 4, 2, 1_000_000).await.unwrap();
+    let (rest, more) = store.open_page(&hub(), 4, 2, 1_000_000).await.unwrap();
     assert_eq!(rest.iter().map(|open| open.seq).collect::<Vec<_>>(), [5]);
+    assert!(!more);
 
     let counts = store.counts(&hub()).await.unwrap();
     assert_eq!(counts, Counts { events: 6, published: 5, success: 1, failed: 1, open: 3 });

@@ -100,14 +100,9 @@ impl HubBuilder {
                 .map_err(HubError::Thread)?
         };
         match started.await {
-            Ok(Ok(info)) => Ok(HubHandle {
-                info,
-                metrics,
-                readiness: watched,
-                commands,
-                ended,
-                thread: Some(thread),
-            }),
+            Ok(Ok(info)) => {
+                Ok(HubHandle { info, metrics, readiness: watched, commands, ended, thread: Some(thread) })
+            }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(HubError::Vanished),
         }

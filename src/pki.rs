@@ -21,14 +21,15 @@ mod x509;
 pub mod authority;
 #[cfg(feature = "hub")]
 mod operator;
-#[cfg(all(test, feature = "hub"))]
+#[cfg(test)]
+#[cfg(feature = "hub")]
 pub(crate) mod testing;
 #[cfg(feature = "hub")]
 pub mod vault;
 
 use std::{
     sync::{Arc, LazyLock},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustls::crypto::CryptoProvider;
@@ -53,7 +54,7 @@ pub const DEFAULT_SPOKE_NAME: &str = "EVENTFLOW-SPOKE";
 
 /// How far before its issue a certificate starts to hold, for peers whose clock is late.
 #[cfg(feature = "hub")]
-pub(crate) const BACKDATE: Duration = Duration::from_secs(300);
+pub(crate) const BACKDATE: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// The cryptography of every TLS configuration, signature check and random number here.
 ///
@@ -81,5 +82,5 @@ pub(crate) fn unix_seconds(time: SystemTime) -> i64 {
 /// The time that is so many whole seconds after 1970 (UTC).
 #[cfg(feature = "hub")]
 pub(crate) fn from_unix_seconds(seconds: i64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    UNIX_EPOCH + std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }

@@ -18,6 +18,8 @@ mod migration;
 mod page;
 mod sql;
 mod sqlite;
+#[cfg(test)]
+mod tests;
 mod time;
 mod trace;
 mod write;

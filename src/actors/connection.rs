@@ -110,7 +110,7 @@ pub struct Connection {
     _permit: OwnedSemaphorePermit,
 }
 
-measured!(Connection);
+measured!(Connection: Inbound);
 
 /// What a [`Connection`] needs of its hub.
 #[derive(Debug, Clone)]

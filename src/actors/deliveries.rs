@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 
 pub use group::{Ended, Finish, Verdict};
 pub use message::{
@@ -91,7 +91,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -387,10 +387,10 @@ impl Handler<Recorded> for Deliveries {
 }
 
 impl Handler<Holder> for Deliveries {
-    type Result = MessageResult<Holder>;
+    type Result = Option<Uid>;
 
     fn handle(&mut self, message: Holder, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.group.holder(message.0).cloned())
+        self.group.holder(message.0).cloned()
     }
 }
 
@@ -403,19 +403,19 @@ impl Handler<Drain> for Deliveries {
 }
 
 impl Handler<InFlight> for Deliveries {
-    type Result = MessageResult<InFlight>;
+    type Result = usize;
 
     fn handle(&mut self, _: InFlight, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.group.in_flight())
+        self.group.in_flight()
     }
 }
 
 impl Handler<Floor> for Deliveries {
-    type Result = MessageResult<Floor>;
+    type Result = Option<u64>;
 
     fn handle(&mut self, _: Floor, _: &mut Self::Context) -> Self::Result {
         self.save_cursor();
-        MessageResult(self.group.floor())
+        self.group.floor()
     }
 }
 

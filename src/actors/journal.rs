@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::watch;
 
 pub use clock::{Place, Sequence};
@@ -68,7 +68,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal);
+measured!(Journal: Connect, Publish, Record, Bind, Note, Close, Backlog, Halt, Panic);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -247,7 +247,11 @@ impl Handler<Record> for Journal {
             self.enqueue(batch::finish(finish, at), 0, ReplyTo::Claim { token, outcome });
         }
         for ended in message.ended {
-            self.enqueue(Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)), 0, ReplyTo::Nobody);
+            self.enqueue(
+                Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)),
+                0,
+                ReplyTo::Nobody,
+            );
         }
         self.pump(ctx);
     }
@@ -282,10 +286,10 @@ impl Handler<Close> for Journal {
 }
 
 impl Handler<Backlog> for Journal {
-    type Result = MessageResult<Backlog>;
+    type Result = usize;
 
     fn handle(&mut self, _: Backlog, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.queue.len() + self.committing)
+        self.queue.len() + self.committing
     }
 }
 

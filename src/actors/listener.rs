@@ -1,13 +1,8 @@
 //! Lets links in: a permit, then accept, then TLS under a deadline off the accept loop, then a connection.
 
-use std::{
-    collections::HashMap,
-    net::SocketAddr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
-use actix::{Actor, AsyncContext, Context, Handler, MessageResult, fut::wrap_future};
+use actix::{Actor, AsyncContext, Context, Handler, fut::wrap_future};
 use actix_rt::ArbiterHandle;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
@@ -99,7 +94,7 @@ pub struct Listener {
     _life: Life,
 }
 
-measured!(Listener);
+measured!(Listener: Opened, Closed, CutAll, Close, Links);
 
 /// What the accept loop needs.
 struct Door {
@@ -108,6 +103,12 @@ struct Door {
     core: watch::Receiver<Option<Core>>,
     store: Store,
     monitor: Handle<Monitor>,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("links", &self.links.len()).finish_non_exhaustive()
+    }
 }
 
 impl Listener {
@@ -185,10 +186,10 @@ impl Handler<Close> for Listener {
 }
 
 impl Handler<Links> for Listener {
-    type Result = MessageResult<Links>;
+    type Result = usize;
 
     fn handle(&mut self, _: Links, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.links.len())
+        self.links.len()
     }
 }
 
@@ -267,7 +268,10 @@ async fn welcome(
         Ok(shaken) => shaken,
         Err(_) => Err(Fault::refused(
             code::HANDSHAKE_TIMEOUT,
-            format!("the handshake wasn't done after {:?}: is a TLS client at the other end?", config.handshake),
+            format!(
+                "the handshake wasn't done after {:?}: is a TLS client at the other end?",
+                config.handshake
+            ),
         )),
     };
     match shaken {

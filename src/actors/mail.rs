@@ -147,31 +147,25 @@ impl<A: Actor<Context = Context<A>>> Handle<A> {
     }
 }
 
-/// Lets an actor with a `meter: Meter` field take [`Envelope`]s of all that it has a [`Handler`] for.
+/// Lets an actor with a `meter: Meter` field take these messages, which it has a [`Handler`] for, by [`Envelope`].
 macro_rules! measured {
-    ($actor:ty) => {
-        impl<M> actix::Handler<$crate::actors::mail::Envelope<M>> for $actor
-        where
-            M: $crate::actors::mail::Mail,
-            $actor: actix::Handler<M>,
-            <$actor as actix::Handler<M>>::Result:
-                actix::dev::MessageResponse<$actor, $crate::actors::mail::Envelope<M>>,
-        {
-            type Result = <$actor as actix::Handler<M>>::Result;
+    ($actor:ty: $($message:ty),+ $(,)?) => {$(
+        impl actix::Handler<$crate::actors::mail::Envelope<$message>> for $actor {
+            type Result = <$actor as actix::Handler<$message>>::Result;
 
             fn handle(
                 &mut self,
-                mail: $crate::actors::mail::Envelope<M>,
+                mail: $crate::actors::mail::Envelope<$message>,
                 ctx: &mut Self::Context,
             ) -> Self::Result {
                 let began = std::time::Instant::now();
                 self.meter.started(mail.sent);
-                let result = actix::Handler::<M>::handle(self, mail.body, ctx);
-                self.meter.handled(M::NAME, began.elapsed());
+                let result = actix::Handler::<$message>::handle(self, mail.body, ctx);
+                self.meter.handled(<$message as $crate::actors::mail::Mail>::NAME, began.elapsed());
                 result
             }
         }
-    };
+    )+};
 }
 pub(crate) use measured;
 

@@ -87,7 +87,7 @@ pub struct Monitor {
     _life: Life,
 }
 
-measured!(Monitor);
+measured!(Monitor: Notice, UseJournal, Flush);
 
 impl Monitor {
     /// A monitor that writes in the name of `agent`, the hub.

@@ -188,7 +188,10 @@ impl Outlet {
         let (frames, frames_out) = mpsc::unbounded_channel();
         let (cuts, cuts_out) = mpsc::unbounded_channel();
         let gauge = Arc::new(LinkGauge::default());
-        (Self { id, frames, cuts, gauge, limit, born: Instant::now() }, Outflow { frames: frames_out, cuts: cuts_out })
+        (
+            Self { id, frames, cuts, gauge, limit, born: Instant::now() },
+            Outflow { frames: frames_out, cuts: cuts_out },
+        )
     }
 
     /// Which link.

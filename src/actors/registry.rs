@@ -51,7 +51,7 @@ pub struct Registry {
     _life: Life,
 }
 
-measured!(Registry);
+measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, LinkGone, Committed, Halt, Panic);
 
 impl Registry {
     /// A registry after the events up to `head`.

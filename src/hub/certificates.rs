@@ -20,8 +20,8 @@ impl CertificateRows for Rows {
         self.0.certificate_insert(to_store(row)).await
     }
 
-    async fn retire(&self, id: &str) -> Result<(), StoreError> {
-        self.0.certificate_retire(id).await
+    async fn retire(&self, row: &CertificateRow) -> Result<(), StoreError> {
+        self.0.certificate_retire(&row.id).await
     }
 }
 

@@ -81,7 +81,8 @@ pub async fn run(draining_hub: Draining) -> DrainOutcome {
         core.deliveries.signal(deliveries::Drain);
         core.journal.signal(journal::Close);
         outcome.handed_back =
-            until_zero(work_ends, || async { core.deliveries.ask(InFlight, ANSWER).await.unwrap_or(0) }).await;
+            until_zero(work_ends, || async { core.deliveries.ask(InFlight, ANSWER).await.unwrap_or(0) })
+                .await;
         until_zero(work_ends, || async { core.journal.ask(Backlog, ANSWER).await.unwrap_or(0) }).await;
     }
 

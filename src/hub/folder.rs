@@ -78,8 +78,7 @@ impl DataFolder {
     /// [`HubError::Folder`] if it can't be read or written.
     pub fn hub_id(&self, name: &str) -> Result<Uid, HubError> {
         let path = self.file(HUB_ID);
-        let failed =
-            |action: &'static str, source| HubError::Folder { action, path: path.clone(), source };
+        let failed = |action: &'static str, source| HubError::Folder { action, path: path.clone(), source };
         match read(&path) {
             Ok(text) => {
                 let id = text.trim();

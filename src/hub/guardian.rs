@@ -94,7 +94,13 @@ pub struct Guardian {
     _life: Life,
 }
 
-measured!(Guardian);
+measured!(Guardian: InjectPanic, Drain);
+
+impl std::fmt::Debug for Guardian {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guardian").field("generation", &self.generation).finish_non_exhaustive()
+    }
+}
 
 impl Guardian {
     /// Starts the rest of the cast around the first core.

@@ -23,8 +23,12 @@ use super::{
 };
 use crate::{
     actors::{
-        connection::ConnectionConfig, deliveries::DeliveriesConfig, journal::JournalConfig,
-        listener::ListenerConfig, mail::Handle, registry::{RegistryConfig, RingLimits},
+        connection::ConnectionConfig,
+        deliveries::DeliveriesConfig,
+        journal::JournalConfig,
+        listener::ListenerConfig,
+        mail::Handle,
+        registry::{RegistryConfig, RingLimits},
     },
     admin::{self, AdminConfig, AdminState, AdminToken},
     config::{Durability, HubConfig, Keep, LimitSettings},

@@ -1,13 +1,13 @@
 //! Root, intermediates and leaves: uses what stands in the database, makes what's missing or due.
 
 mod der;
+mod establish;
 mod issue;
 mod rows;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::HashSet,
     fmt::{self, Write},
     time::{Duration, SystemTime},
 };
@@ -16,26 +16,22 @@ use rustls::pki_types::CertificateDer;
 #[cfg(test)]
 use rustls::pki_types::PrivateKeyDer;
 use sha2::{Digest, Sha256};
-use tokio::task;
-use tracing::info;
 
+pub use establish::establish;
+pub(super) use establish::leaf_due;
+use establish::span;
 use issue::{Pair, Role, issue};
 pub use rows::{CertificateRow, CertificateRows};
 
 use super::{
-    BACKDATE, Bundle, DEFAULT_HUB_NAME, DEFAULT_SPOKE_NAME, Identity, PkiError, Secret, Vault, check_name,
-    from_unix_seconds, new_id, unix_seconds, x509,
+    Bundle, DEFAULT_HUB_NAME, DEFAULT_SPOKE_NAME, Identity, PkiError, Secret, check_name, new_id, x509,
 };
 use crate::wire::HubAddress;
 
 /// The UID of the root.
 pub const ROOT_ID: &str = "EVENTFLOW-ROOT-CA";
 
-/// How often a row is read again after somebody else inserted or retired it.
-const ATTEMPTS: usize = 5;
-/// A certificate that lives a day or more is made anew this long before its end, as npm Eventflow does.
-const MARGIN: Duration = Duration::from_secs(600);
-const DAY: Duration = Duration::from_secs(86_400);
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 
 /// How long new certificates hold; none outlives its issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,175 +189,6 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// Opens the hub's certificates, and makes those that are missing, due or orphaned by a new issuer.
-///
-/// The hub's leaf is due when two thirds of its life are over; root and intermediates, which others share,
-/// only ten minutes before their end, or at two thirds if they live less than a day. Keys are opened and
-/// derived on blocking tasks of the tokio runtime that this must run in.
-///
-/// # Errors
-/// [`PkiError::Name`] for names that no certificate can bear, [`PkiError::Rows`] if the database fails,
-/// [`PkiError::Vault`] if a key can't be opened, [`PkiError::Contended`] if others keep changing the rows.
-pub async fn establish(
-    rows: &impl CertificateRows,
-    vault: &Vault,
-    names: &Names,
-    lifetimes: Lifetimes,
-    now: SystemTime,
-) -> Result<Authority, PkiError> {
-    names.check()?;
-    let mut ids = vec![ROOT_ID, names.hub_name.as_str(), names.hub_id.as_str()];
-    let one_name = names.hub_name.eq_ignore_ascii_case(&names.spoke_name);
-    if !one_name {
-        ids.push(&names.spoke_name);
-    }
-    derive_in_parallel(rows, vault, &ids).await?;
-
-    let keeper = Keeper { rows, vault, now };
-    let root = keeper.keep(Role::Root, ROOT_ID, lifetimes.root, None).await?;
-    let hubs = keeper.keep(Role::Intermediate, &names.hub_name, lifetimes.intermediate, Some(&root)).await?;
-    let leaf = keeper.keep(Role::Leaf, &names.hub_id, lifetimes.hub_leaf, Some(&hubs)).await?;
-    let hub_chain = vec![leaf.cert.clone(), hubs.cert.clone()];
-    let due_of_hubs = due(&hubs.cert, Role::Intermediate)?;
-    let spokes = if one_name {
-        hubs
-    } else {
-        keeper.keep(Role::Intermediate, &names.spoke_name, lifetimes.intermediate, Some(&root)).await?
-    };
-    let renew_at = due(&root.cert, Role::Root)?
-        .min(due_of_hubs)
-        .min(due(&spokes.cert, Role::Intermediate)?)
-        .min(due(&leaf.cert, Role::Leaf)?);
-    Ok(Authority {
-        root: root.cert,
-        hub: Identity::new(hub_chain, leaf.key)?,
-        spokes,
-        spoke_name: names.spoke_name.clone(),
-        spoke_leaf: lifetimes.spoke_leaf,
-        renew_at: from_unix_seconds(renew_at),
-    })
-}
-
-/// With npm's rows each salt costs a second: all of them at once, before the rows are opened one by one.
-async fn derive_in_parallel(
-    rows: &impl CertificateRows,
-    vault: &Vault,
-    ids: &[&str],
-) -> Result<(), PkiError> {
-    let mut salts = HashSet::new();
-    for id in ids {
-        if let Some(row) = rows.current(id).await.map_err(rows_failed)? {
-            salts.extend([row.key_salt, row.pass_salt]);
-        }
-    }
-    let mut tasks = task::JoinSet::new();
-    for salt in salts {
-        let vault = vault.clone();
-        tasks.spawn_blocking(move || vault.prepare(&salt));
-    }
-    while let Some(done) = tasks.join_next().await {
-        done.map_err(task_failed)?;
-    }
-    Ok(())
-}
-
-/// Keeps one row after the other.
-struct Keeper<'a, R> {
-    rows: &'a R,
-    vault: &'a Vault,
-    now: SystemTime,
-}
-
-impl<R: CertificateRows> Keeper<'_, R> {
-    async fn keep(
-        &self,
-        role: Role,
-        id: &str,
-        life: Duration,
-        issuer: Option<&Pair>,
-    ) -> Result<Pair, PkiError> {
-        for _ in 0..ATTEMPTS {
-            if let Some(row) = self.rows.current(id).await.map_err(rows_failed)? {
-                match self.unfit(role, &row, issuer)? {
-                    None => return self.open(row).await,
-                    Some(reason) => {
-                        info!(certificate = id, reason, "the certificate is made anew");
-                        self.rows.retire(&row).await.map_err(rows_failed)?;
-                    }
-                }
-            }
-            let span = span(life, self.now, issuer)?;
-            let made = issue(role, id, issuer, span)?;
-            let row = self.seal(id, &made, span.1).await?;
-            if self.rows.insert(row).await.map_err(rows_failed)? {
-                return Ok(made);
-            }
-            // Somebody else was first: theirs counts, ours is thrown away.
-        }
-        Err(PkiError::Contended { certificate: id.to_owned() })
-    }
-
-    /// Why a row can't be used any longer, if so.
-    fn unfit(
-        &self,
-        role: Role,
-        row: &CertificateRow,
-        issuer: Option<&Pair>,
-    ) -> Result<Option<&'static str>, PkiError> {
-        let der = single(row)?;
-        let certificate = x509::parse(&der, &row.id)?;
-        if due(&der, role)? <= unix_seconds(self.now) {
-            return Ok(Some("its time is over, or nearly"));
-        }
-        let Some(issuer) = issuer else { return Ok(None) };
-        let issuer = x509::parse(&issuer.cert, "the issuer")?;
-        Ok((!x509::signed_by(&certificate, &issuer)).then_some("its issuer is another one now"))
-    }
-
-    async fn open(&self, row: CertificateRow) -> Result<Pair, PkiError> {
-        let cert = single(&row)?;
-        let vault = self.vault.clone();
-        let key = task::spawn_blocking(move || vault.open(&row)).await.map_err(task_failed)??;
-        Ok(Pair { cert, key })
-    }
-
-    async fn seal(&self, id: &str, pair: &Pair, validity: i64) -> Result<CertificateRow, PkiError> {
-        let (vault, id) = (self.vault.clone(), id.to_owned());
-        let (pem, key) = (to_pem("CERTIFICATE", &pair.cert), pair.key.clone_key());
-        task::spawn_blocking(move || vault.seal(&id, pem, &key, validity)).await.map_err(task_failed)?
-    }
-}
-
-/// Start and end of a new certificate, in seconds since 1970 (UTC).
-fn span(life: Duration, now: SystemTime, issuer: Option<&Pair>) -> Result<(i64, i64), PkiError> {
-    let life = i64::try_from(life.as_secs()).unwrap_or(i64::MAX);
-    let mut end = unix_seconds(now).saturating_add(life);
-    if let Some(issuer) = issuer {
-        end = end.min(x509::lifetime(&x509::parse(&issuer.cert, "the issuer")?).1);
-    }
-    Ok((unix_seconds(now - BACKDATE), end))
-}
-
-/// When a certificate is to be made anew, in seconds since 1970 (UTC). Its life counts from its issue: the
-/// back-dating doesn't.
-fn due(der: &CertificateDer<'_>, role: Role) -> Result<i64, PkiError> {
-    let (start, end) = x509::lifetime(&x509::parse(der, "this hub")?);
-    let issued = start.saturating_add(seconds(BACKDATE)).min(end);
-    let life = end - issued;
-    Ok(if role == Role::Leaf || life < seconds(DAY) { issued + life / 3 * 2 } else { end - seconds(MARGIN) })
-}
-
-/// For the constants above, which are small.
-fn seconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
-}
-
-/// A row's certificate; rows hold one each.
-fn single(row: &CertificateRow) -> Result<CertificateDer<'static>, PkiError> {
-    let mut chain = x509::pem_chain(&row.cert, &row.id)?;
-    Ok(chain.swap_remove(0))
-}
-
 fn check_id(id: &str, name: &str) -> Result<(), PkiError> {
     let usable = id.len() <= 64 && rustls::pki_types::DnsName::try_from(id).is_ok();
     if usable && x509::lies_under(id, name) {
@@ -375,18 +202,4 @@ fn to_pem(label: &str, der: &[u8]) -> String {
     use pkcs8::der::pem::{LineEnding, encode_string};
     // Labels are ours and lengths small, the only things that it could refuse.
     encode_string(label, LineEnding::LF, der).unwrap_or_default()
-}
-
-fn rows_failed(error: impl std::error::Error + Send + Sync + 'static) -> PkiError {
-    PkiError::Rows(Box::new(error))
-}
-
-/// A blocking task ends early only when the runtime stops.
-fn task_failed(error: task::JoinError) -> PkiError {
-    PkiError::Rows(Box::new(error))
-}
-
-/// When a leaf is to be made anew.
-pub(super) fn leaf_due(der: &CertificateDer<'_>) -> Result<SystemTime, PkiError> {
-    due(der, Role::Leaf).map(from_unix_seconds)
 }

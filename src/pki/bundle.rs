@@ -145,3 +145,7 @@ pub(super) fn name_of(id: &str) -> Option<&str> {
 fn refused(path: &Path, reason: String) -> PkiError {
     PkiError::Bundle { bundle: path.display().to_string(), reason }
 }
+
+#[cfg(test)]
+#[cfg(feature = "hub")]
+mod tests;

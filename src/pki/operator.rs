@@ -70,3 +70,6 @@ fn stale(
 fn new_operator_id(spoke_name: &str) -> String {
     format!("OPERATOR-CONSOLE-{}.{}", ids::time_part(), spoke_name.to_ascii_uppercase())
 }
+
+#[cfg(test)]
+mod tests;

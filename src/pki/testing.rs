@@ -1,12 +1,6 @@
 //! What tests of certificates share: rows in memory, an authority at once, and certificates against the rules.
 
-use std::{
-    convert::Infallible,
-    io,
-    process::Command,
-    sync::Mutex,
-    time::{Duration, SystemTime},
-};
+use std::{convert::Infallible, io, process::Command, sync::Mutex, time::SystemTime};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair, SanType};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -16,9 +10,10 @@ use super::{
 };
 use crate::wire::HubAddress;
 
-pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 pub(crate) const HUB_ID: &str = "CALM-OTTER-MX000001.EVENTFLOW-HUB";
 pub(crate) const SPOKE_ID: &str = "KEEN-WREN-MX000002.EVENTFLOW-SPOKE";
+
+pub(crate) use super::authority::DAY;
 
 /// The certificate table, in memory.
 #[derive(Debug, Default)]

@@ -6,7 +6,8 @@ mod client;
 mod explain;
 #[cfg(feature = "hub")]
 mod server;
-#[cfg(all(test, feature = "hub"))]
+#[cfg(test)]
+#[cfg(feature = "hub")]
 mod tests;
 
 use std::sync::Arc;

@@ -54,6 +54,13 @@ struct Inner {
     derived: Mutex<HashMap<Vec<u8>, Key>>,
 }
 
+/// One AES-GCM ciphertext, as its three columns hold it.
+struct Sealed {
+    text: Vec<u8>,
+    iv: Vec<u8>,
+    tag: Vec<u8>,
+}
+
 impl Vault {
     /// A vault under a phrase; `iterations` must be those that the rows were written with.
     ///
@@ -79,21 +86,21 @@ impl Vault {
     ) -> Result<CertificateRow, PkiError> {
         let password = pem::new_password()?;
         let key_pem = pem::encrypt(id, key.secret_der(), &password)?;
-        let (key, key_iv, key_tag) = self.encrypt(id, key_pem.as_bytes())?;
-        let (pass, pass_iv, pass_tag) = self.encrypt(id, password.as_bytes())?;
+        let key = self.encrypt(id, key_pem.as_bytes())?;
+        let pass = self.encrypt(id, password.as_bytes())?;
         let salt = self.0.salt.to_vec();
         Ok(CertificateRow {
             version: 0,
             id: id.to_owned(),
             cert,
-            key,
-            key_iv,
+            key: key.text,
+            key_iv: key.iv,
             key_salt: salt.clone(),
-            key_tag,
-            pass,
-            pass_iv,
+            key_tag: key.tag,
+            pass: pass.text,
+            pass_iv: pass.iv,
             pass_salt: salt,
-            pass_tag,
+            pass_tag: pass.tag,
             validity,
             revoked: None,
         })
@@ -145,15 +152,14 @@ impl Vault {
             .map_err(|_| damaged(id, "the derived key has a wrong size"))
     }
 
-    /// Ciphertext, IV and tag.
-    fn encrypt(&self, id: &str, plain: &[u8]) -> Result<(Vec<u8>, Vec<u8>, Vec<u8>), PkiError> {
+    fn encrypt(&self, id: &str, plain: &[u8]) -> Result<Sealed, PkiError> {
         let iv: [u8; 16] = random()?;
         let mut text = plain.to_vec();
         let tag = self
             .cipher(id, &self.0.salt)?
             .encrypt_inout_detached(&iv.into(), &[], text.as_mut_slice().into())
             .map_err(|_| damaged(id, "it is too long to encrypt"))?;
-        Ok((text, iv.to_vec(), tag.to_vec()))
+        Ok(Sealed { text, iv: iv.to_vec(), tag: tag.to_vec() })
     }
 
     fn decrypt(

@@ -95,6 +95,8 @@ impl Task {
                         "the link is lost: {}",
                         fault.message
                     );
+                    // Closed before another one is sought: the hub shouldn't hold two links of this spoke.
+                    drop(socket);
                     self.session.link_down(&fault);
                     dialer.lost(since, wait, Instant::now());
                 }

@@ -17,7 +17,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Publish, Spoke, SpokeConfig, dial::Connector};
+use super::{
+    Publish, Spoke, SpokeConfig,
+    dial::{Connector, Io, Opening},
+};
 use crate::{
     event::{Data, Domain, Event, EventId, Fault, Name, Pid, code},
     pki::{Bundle, Secret},
@@ -60,11 +63,11 @@ fn config() -> SpokeConfig {
 struct Streams(mpsc::UnboundedSender<DuplexStream>);
 
 impl Connector for Streams {
-    fn open<'a>(&'a self, _hub: &'a HubAddress) -> super::dial::Opening<'a> {
+    fn open<'a>(&'a self, _hub: &'a HubAddress) -> Opening<'a> {
         Box::pin(async {
             let (near, far) = duplex(1 << 20);
             self.0.send(far).map_err(|_| Fault::refused(code::NO_HUB, "the test is over"))?;
-            Ok(Box::new(near) as Box<dyn super::dial::Io>)
+            Ok(Box::new(near) as Box<dyn Io>)
         })
     }
 }
@@ -94,7 +97,7 @@ impl FakeHub {
 
     async fn accept(&mut self) -> FakeLink {
         let io = timeout(PATIENCE, self.streams.recv()).await.expect("a connection in time").unwrap();
-        FakeLink { io, reader: Reader::new(Limits::default()) }
+        FakeLink { io: Box::new(io), reader: Reader::new(Limits::default()) }
     }
 
     /// The next link, welcomed.
@@ -106,7 +109,7 @@ impl FakeHub {
 }
 
 struct FakeLink {
-    io: DuplexStream,
+    io: Box<dyn Io>,
     reader: Reader,
 }
 

@@ -4,6 +4,8 @@ mod known;
 mod others;
 mod outcomes;
 mod publishes;
+#[cfg(test)]
+mod tests;
 
 use std::{ops::Range, time::Duration};
 
@@ -62,7 +64,7 @@ impl Store {
         let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
         let mut tries = 0;
         // The next part is the last one; parts are answered from the front to the back.
-        let mut parts = vec![Part { range: 0..batch.len(), look: false }];
+        let mut parts = vec![Part { range: 0..batch.len(), look: publishes::answers_later(&batch) }];
         while let Some(Part { range, look }) = parts.pop() {
             if range.is_empty() {
                 continue;

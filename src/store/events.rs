@@ -119,7 +119,8 @@ impl Store {
                 attempts: u32::try_from(row.try_get_by_index::<i64>(9)?).unwrap_or(u32::MAX),
             })
         };
-        let events = rows.iter().map(open).collect::<Result<_, _>>().map_err(refused("read the open events"))?;
+        let events =
+            rows.iter().map(open).collect::<Result<_, _>>().map_err(refused("read the open events"))?;
         Ok((events, more))
     }
 

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// How long one statement waits for a lock that another program holds.
-const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
+const BUSY_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
 /// How long a read waits for a free connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The log is copied back after so many pages: at 1,000 to 4,000 throughput is best.

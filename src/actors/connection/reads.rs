@@ -103,7 +103,11 @@ async fn show(
     let (event, mut trace) = store.trace(&id).await?.ok_or(StoreError::EventNotFound { id })?;
     if let Some(seq) = trace.seq.filter(|_| trace.ended.is_none()) {
         let holder = deliveries.ask(Holder(seq), HOLDER_DEADLINE).await.map_err(|error| {
-            Fault::retryable(code::HUB_BUSY, format!("who holds the event isn't known now: {error}"), HOLDER_DEADLINE)
+            Fault::retryable(
+                code::HUB_BUSY,
+                format!("who holds the event isn't known now: {error}"),
+                HOLDER_DEADLINE,
+            )
         })?;
         if let Some(holder) = holder {
             "claimed".clone_into(&mut trace.state);

@@ -108,7 +108,9 @@ impl Connection {
             }
             Request::Consume { group: Some(group), .. } => Err(Fault::refused(
                 code::UNSUPPORTED,
-                format!("the group {group:?}: this hub has only the default group yet: leave the group empty"),
+                format!(
+                    "the group {group:?}: this hub has only the default group yet: leave the group empty"
+                ),
             )),
             Request::Consume { req, sub, group: None, domain, name, options } => {
                 self.session.add(sub, Wish::Consumer)?;

@@ -162,7 +162,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     async fn send(&mut self) -> io::Result<()> {
         // In chunks, so that a slow peer shows progress within the time-out.
         for chunk in self.buffer.chunks(CHUNK) {
-            timeout(self.stall, self.socket.write_all(chunk)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+            timeout(self.stall, self.socket.write_all(chunk))
+                .await
+                .map_err(|_| io::ErrorKind::TimedOut)??;
         }
         self.metrics.hub().bytes_out.add(self.buffer.len() as u64);
         self.buffer.clear();

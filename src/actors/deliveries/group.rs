@@ -167,12 +167,6 @@ impl Group {
         self.bindings.values().map(Binding::waiting).sum()
     }
 
-    /// Connected consumers.
-    #[must_use]
-    pub fn consumers(&self) -> usize {
-        self.consumers.len()
-    }
-
     /// Who holds the event of this sequence number.
     #[must_use]
     pub fn holder(&self, seq: u64) -> Option<&Uid> {
@@ -347,14 +341,7 @@ impl Group {
     }
 
     /// Takes a claim from its holder and offers the event again.
-    fn give_back(
-        &mut self,
-        token: Token,
-        counts: bool,
-        reason: &str,
-        now: i64,
-        effects: &mut Effects,
-    ) {
+    fn give_back(&mut self, token: Token, counts: bool, reason: &str, now: i64, effects: &mut Effects) {
         let Some(claim) = self.claims.remove(&token) else { return };
         self.taken.remove(&claim.event.seq);
         if let Some(consumer) = self.consumers.get_mut(&claim.consumer) {
@@ -444,14 +431,7 @@ impl Group {
         self.taken.insert(event.seq, token);
         self.claims.insert(
             token,
-            Claim {
-                event,
-                attempts,
-                consumer: key,
-                uid: consumer.uid.clone(),
-                started: now,
-                settling: None,
-            },
+            Claim { event, attempts, consumer: key, uid: consumer.uid.clone(), started: now, settling: None },
         );
     }
 

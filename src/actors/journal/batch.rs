@@ -128,14 +128,18 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                     metrics.refused.of(Refusal::of(&fault.code)).inc();
                 }
                 let link = outlet.id();
-                answers
-                    .entry(link)
-                    .or_insert_with(|| (outlet, Vec::new()))
-                    .1
-                    .push(Answered { req, result, permit: Some(permit) });
+                answers.entry(link).or_insert_with(|| (outlet, Vec::new())).1.push(Answered {
+                    req,
+                    result,
+                    permit: Some(permit),
+                });
             }
             ReplyTo::Claim { token, outcome } => {
-                told.recorded.push(Settled { token, outcome, result: result.map(|_| ()).map_err(Fault::from) });
+                told.recorded.push(Settled {
+                    token,
+                    outcome,
+                    result: result.map(|_| ()).map_err(Fault::from),
+                });
             }
             ReplyTo::Binding(made) => {
                 let bound = match result {
@@ -194,5 +198,8 @@ pub fn attempt_row(event_id: EventId, attempt: Attempt) -> AttemptRow {
 
 /// The store answered another question: a fault of ours, which must not pass for success.
 fn mismatch(written: &Written) -> Fault {
-    Fault::refused(code::INTERNAL, format!("the store answered {written:?}: report this fault, with the hub's log"))
+    Fault::refused(
+        code::INTERNAL,
+        format!("the store answered {written:?}: report this fault, with the hub's log"),
+    )
 }

@@ -34,14 +34,19 @@ pub(super) struct Pair {
 }
 
 /// Makes a key and its certificate. `issuer` is none for a root. Times are seconds since 1970 (UTC).
-pub(super) fn issue(
+pub(super) fn issue(role: Role, id: &str, issuer: Option<&Pair>, span: (i64, i64)) -> Result<Pair, PkiError> {
+    certify(role, id, new_key()?, issuer, span)
+}
+
+/// The same for a key that is there already.
+pub(super) fn certify(
     role: Role,
     id: &str,
+    key: PrivateKeyDer<'static>,
     issuer: Option<&Pair>,
     (not_before, not_after): (i64, i64),
 ) -> Result<Pair, PkiError> {
     let failed = |reason: String| PkiError::Issue { certificate: id.to_owned(), reason };
-    let key = new_key()?;
     let pair = KeyPair::try_from(&key).map_err(|error| failed(error.to_string()))?;
     let mut params = params(role, id, &pair, (not_before, not_after)).map_err(failed)?;
     let certificate = match issuer {

@@ -17,6 +17,9 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 use super::*;
 use crate::pki::{Authority, Bundle, provider, testing::*};
 
+/// What a hub sends first.
+const READY: u8 = 2;
+
 type Ends = (io::Result<client::TlsStream<DuplexStream>>, io::Result<server::TlsStream<DuplexStream>>);
 
 /// Both ends of a handshake; the client also reads the hub's first byte, as it learns only there whether
@@ -26,12 +29,12 @@ async fn shake(client: Arc<ClientConfig>, name: ServerName<'static>, server: Arc
     let dial = async {
         let mut stream = TlsConnector::from(client).connect(name, near).await?;
         let byte = stream.read_u8().await?;
-        assert_eq!(byte, crate::wire::READY);
+        assert_eq!(byte, READY);
         Ok(stream)
     };
     let accept = async {
         let mut stream = TlsAcceptor::from(server).accept(far).await?;
-        stream.write_u8(crate::wire::READY).await?;
+        stream.write_u8(READY).await?;
         stream.flush().await?;
         Ok(stream)
     };
@@ -353,4 +356,46 @@ async fn what_is_no_tls_is_said_to_be_none() {
     let error = explain(&error);
     assert!(error.is_retryable());
     says(&error, &["ended during the TLS handshake"]);
+}
+
+#[tokio::test]
+async fn an_openssl_client_is_served() {
+    let authority = authority().await;
+    let bundle = bundle(&authority);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let (chain, key, root) =
+        (file("chain", &bundle.cert), file("key", bundle.key.expose()), file("root", &bundle.root));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let client = tokio::process::Command::new("openssl")
+        .args(["s_client", "-quiet", "-verify_return_error", "-servername", "any.Eventflow-Hub"])
+        .args(["-connect", &address])
+        .args(
+            [("-cert", &chain), ("-cert_chain", &chain), ("-key", &key), ("-CAfile", &root)]
+                .iter()
+                .flat_map(|(option, file)| [std::ffi::OsStr::new(*option), file.as_os_str()]),
+        )
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .kill_on_drop(true)
+        .spawn();
+    let Ok(mut client) = client else {
+        eprintln!("skipped: no `openssl` command on this machine");
+        return;
+    };
+    let serve = async {
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut stream = TlsAcceptor::from(served(&authority)).accept(socket).await.unwrap();
+        assert_eq!(peer_uid(stream.get_ref().1.peer_certificates().unwrap()).unwrap().as_str(), SPOKE_ID);
+        stream.write_u8(READY).await.unwrap();
+        stream.flush().await.unwrap();
+        assert_eq!(client.stdout.as_mut().unwrap().read_u8().await.unwrap(), READY);
+    };
+    tokio::time::timeout(Duration::from_secs(20), serve).await.unwrap();
 }

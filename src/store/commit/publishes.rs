@@ -1,6 +1,6 @@
 //! Events and who serves them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 
@@ -24,6 +24,19 @@ struct Row<'a> {
     seq: u64,
     publisher: &'a Uid,
     hub: &'a Uid,
+}
+
+/// Whether an event of the batch answers itself or one that comes later. Whether the database would notice
+/// depends on how its rows fall into statements, so such a batch is looked through first.
+pub(super) fn answers_later(writes: &[Write]) -> bool {
+    let mut answered = HashSet::new();
+    writes.iter().any(|write| match write {
+        Write::Publish { event, .. } => {
+            answered.extend(&event.rid);
+            answered.contains(&event.id)
+        }
+        _ => false,
+    })
 }
 
 /// Inserts the publishes of the batch in their order, and answers them.

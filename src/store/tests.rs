@@ -1,0 +1,111 @@
+//! What tests of the store share, and the tests of opening, hubs, certificates and reads.
+
+mod opening;
+mod reads;
+mod rows;
+
+use sea_orm::ConnectionTrait;
+
+use super::*;
+use crate::event::{Data, Domain, Event, EventId, Name, Outcome, Pattern, Pid, Uid};
+
+/// A moment in 2026.
+pub(super) const AT: i64 = 1_796_030_712_007;
+
+pub(super) fn uid(text: &str) -> Uid {
+    Uid::parse(text.to_owned()).unwrap()
+}
+
+pub(super) fn hub() -> Uid {
+    uid("HUB-1")
+}
+
+pub(super) fn hub_row(id: &str) -> HubRow {
+    HubRow {
+        id: uid(id),
+        external_ip: "127.0.0.1".into(),
+        external_port: 50_001,
+        internal_ip: "127.0.0.1".into(),
+        internal_port: 50_001,
+    }
+}
+
+/// A store in memory with the hub `HUB-1`.
+pub(super) async fn memory() -> Store {
+    let store = Store::open(&StoreConfig::new(Place::Memory)).await.unwrap();
+    store.register_hub(&hub_row("HUB-1")).await.unwrap();
+    store
+}
+
+/// A store in a file with the hub `HUB-1`.
+pub(super) async fn file(config: &StoreConfig) -> Store {
+    let store = Store::open(config).await.unwrap();
+    store.register_hub(&hub_row("HUB-1")).await.unwrap();
+    store
+}
+
+pub(super) fn in_file(folder: &tempfile::TempDir) -> StoreConfig {
+    StoreConfig::new(Place::File(folder.path().join("eventflow.db")))
+}
+
+pub(super) fn id(text: &str) -> EventId {
+    EventId::parse(text.to_owned()).unwrap()
+}
+
+pub(super) fn event(id_text: &str) -> Event {
+    Event {
+        id: id(id_text),
+        timestamp: AT,
+        domain: Domain::parse("orders").unwrap(),
+        name: Name::parse("created").unwrap(),
+        pid: Pid::parse("order-1").unwrap(),
+        rid: None,
+        data: Data::parse(r#"{"a":1}"#).unwrap(),
+    }
+}
+
+pub(super) fn publish(event: Event, seq: u64) -> Write {
+    Write::Publish { event, seq, publisher: uid("SPOKE-1"), hub: hub() }
+}
+
+pub(super) fn finish(event_id: &str, outcome: Outcome) -> Write {
+    Write::Finish { event_id: id(event_id), outcome, consumer: uid("SPOKE-2"), at: AT + 5, attempt: None }
+}
+
+pub(super) fn attempt(event_id: &str, number: u32) -> AttemptRow {
+    AttemptRow {
+        event_id: id(event_id),
+        group: String::new(),
+        round: 1,
+        number,
+        consumer: uid("SPOKE-2"),
+        started: AT,
+        ended: AT + 1,
+        reason: "nack".into(),
+        error: "out of paper".into(),
+    }
+}
+
+pub(super) fn binding(group: &str, domain: &str, name: &str, start_seq: u64) -> Binding {
+    let pattern = |text: &str| Pattern::parse(text.to_owned()).unwrap();
+    Binding {
+        id: 0,
+        group: group.into(),
+        domain: pattern(domain),
+        name: pattern(name),
+        start_seq,
+        created: AT,
+    }
+}
+
+/// Commits one write.
+pub(super) async fn one(store: &Store, write: Write) -> Result<Written, StoreError> {
+    let mut answers = store.commit(vec![write]).await;
+    assert_eq!(answers.len(), 1);
+    answers.remove(0)
+}
+
+/// Runs SQL on the writer, as no API would.
+pub(super) async fn sql(store: &Store, text: &str) {
+    store.writer.raw().execute_unprepared(text).await.unwrap();
+}

@@ -1,0 +1,203 @@
+//! Pages, traces, counts, and that the hot reads use their indexes.
+
+use super::*;
+
+fn at(id_text: &str, timestamp: i64) -> Event {
+    Event { timestamp, ..event(id_text) }
+}
+
+fn sized(id_text: &str, bytes: usize) -> Event {
+    Event { data: Data::from_value(&"x".repeat(bytes - 2)).unwrap(), ..event(id_text) }
+}
+
+async fn whole_log(store: &Store, limit: usize, max_bytes: usize) -> Vec<Vec<String>> {
+    let (domain, pid) = (event("x").domain, event("x").pid);
+    let mut pages = Vec::new();
+    let mut after: Option<LogKey> = None;
+    loop {
+        let (events, next) = store.log_page(&domain, &pid, after.as_ref(), limit, max_bytes).await.unwrap();
+        pages.push(events.iter().map(|event| event.id.to_string()).collect());
+        match next {
+            // Through the token, as a client would.
+            Some(key) => after = Some(key.to_string().parse().unwrap()),
+            None => return pages,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_is_in_order_of_time_then_number_then_id() {
+    let store = memory().await;
+    store
+        .commit(vec![
+            publish(at("b", AT + 1), 1),
+            publish(at("z", AT), 3),
+            publish(at("y", AT), 4),
+            publish(at("a", AT), 9),
+            publish(Event { pid: Pid::parse("other").unwrap(), ..at("o", AT) }, 10),
+        ])
+        .await;
+    for id in ["n", "m"] {
+        let at = time::text(AT);
+        let text = format!(
+            "INSERT INTO event (id, timestamp, domain, pid, name, data) \
+             VALUES ('{id}', '{at}', 'orders', 'order-1', 'created', '1')"
+        );
+        sql(&store, &text).await;
+    }
+    let all = ["z", "y", "a", "m", "n", "b"];
+    for limit in 1..8 {
+        let pages = whole_log(&store, limit, 1_000_000).await;
+        assert_eq!(pages.concat(), all, "{limit}");
+        assert!(pages.iter().all(|page| page.len() <= limit));
+        assert_eq!(pages.len(), all.len().div_ceil(limit));
+    }
+}
+
+#[tokio::test]
+async fn pages_end_by_bytes_and_hold_at_least_one() {
+    let store = memory().await;
+    let sizes = [100, 100, 5_000, 100, 2_000];
+    let events =
+        sizes.iter().enumerate().map(|(n, size)| publish(sized(&format!("e{n}"), *size), n as u64 + 1));
+    store.commit(events.collect()).await;
+    let pages = whole_log(&store, 100, 1_000).await;
+    assert_eq!(pages, [vec!["e0", "e1"], vec!["e2"], vec!["e3"], vec!["e4"]]);
+
+    let mut seqs = Vec::new();
+    let mut after = 0;
+    loop {
+        let page = store.open_page(&hub(), after, 100, 1_000).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        seqs.push(page.iter().map(|open| open.seq).collect::<Vec<_>>());
+    }
+    assert_eq!(seqs, [vec![1, 2], vec![3], vec![4], vec![5]]);
+}
+
+#[tokio::test]
+async fn open_pages_hold_what_has_no_outcome_with_its_attempts() {
+    let store = memory().await;
+    store.register_hub(&hub_row("HUB-2")).await.unwrap();
+    let elsewhere = Write::Publish { event: event("h2"), seq: 2, publisher: uid("S"), hub: uid("HUB-2") };
+    let mut batch: Vec<Write> = (1..=5).map(|n| publish(event(&format!("e{n}")), n)).collect();
+    batch.extend([elsewhere, finish("e2", Outcome::Success), finish("e3", Outcome::Dead)]);
+    batch.extend([Write::Attempt(attempt("e4", 1)), Write::Attempt(attempt("e4", 2))]);
+    batch.push(Write::Attempt(AttemptRow { group: "mail".into(), ..attempt("e4", 1) }));
+    assert!(store.commit(batch).await.iter().all(Result::is_ok));
+
+    let open = store.open_page(&hub(), 0, 2, 1_000_000).await.unwrap();
+    let seen: Vec<_> = open.iter().map(|open| (open.seq, open.attempts)).collect();
+    assert_eq!(seen, [(1, 0), (4, 2)]);
+    assert_eq!(open[1].event, event("e4"));
+    assert_eq!(open[1].publisher, uid("SPOKE-1"));
+    let rest = store.open_page(&hub(), 4, 2, 1_000_000).await.unwrap();
+    assert_eq!(rest.iter().map(|open| open.seq).collect::<Vec<_>>(), [5]);
+
+    let counts = store.counts(&hub()).await.unwrap();
+    assert_eq!(counts, Counts { events: 6, published: 5, success: 1, failed: 1, open: 3 });
+    assert_eq!(store.last_seq(&uid("HUB-2")).await.unwrap(), 2);
+    assert_eq!(store.last_seq(&uid("HUB-3")).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_token_of_another_query_is_refused() {
+    let store = memory().await;
+    store.commit(vec![publish(event("a"), 1), publish(event("b"), 2)]).await;
+    let (domain, pid) = (event("x").domain, event("x").pid);
+    let (_, next) = store.log_page(&domain, &pid, None, 1, 1_000).await.unwrap();
+    let other = Pid::parse("order-2").unwrap();
+    let error = store.log_page(&domain, &other, next.as_ref(), 1, 1_000).await.unwrap_err();
+    assert!(matches!(error, StoreError::InvalidPage));
+}
+
+#[tokio::test]
+async fn a_trace_tells_what_became_of_an_event() {
+    let store = memory().await;
+    let state = async |id_text: &str| store.trace(&id(id_text)).await.unwrap().unwrap().1.state;
+    assert!(store.trace(&id("nobody")).await.unwrap().is_none());
+
+    sql(&store, "INSERT INTO event (id, domain, pid, name, data) VALUES ('stored', 'orders', 'p', 'n', '1')")
+        .await;
+    assert_eq!(state("stored").await, "persisted");
+
+    let events = ["early", "open", "good", "bad", "old"];
+    let batch = events.iter().zip(10..).map(|(id, seq)| publish(event(id), seq));
+    store.commit(batch.collect()).await;
+    assert_eq!(state("open").await, "orphan");
+    one(&store, Write::Bind(binding("mail", "*", "*", 0))).await.unwrap();
+    one(&store, Write::Bind(binding("", "users", "*", 0))).await.unwrap();
+    assert_eq!(state("open").await, "orphan", "another group, another domain");
+    one(&store, Write::Bind(binding("", "orders", "crea*", 0))).await.unwrap();
+    assert_eq!(state("open").await, "orphan", "another name");
+    one(&store, Write::Bind(binding("", "orders", "*", 11))).await.unwrap();
+    assert_eq!(state("open").await, "pending");
+    assert_eq!(state("early").await, "orphan", "before the binding begins");
+
+    let dead = Write::Finish {
+        event_id: id("bad"),
+        outcome: Outcome::Dead,
+        consumer: uid("SPOKE-2"),
+        at: AT + 9,
+        attempt: Some(AttemptRow { error: "é".repeat(3_000), ..attempt("bad", 1) }),
+    };
+    store.commit(vec![dead, finish("good", Outcome::Success), finish("old", Outcome::Expired)]).await;
+    assert_eq!(state("old").await, "expired");
+    let (_, good) = store.trace(&id("good")).await.unwrap().unwrap();
+    assert_eq!(
+        (good.state.as_str(), good.ended, good.consumer),
+        ("success", Some(AT + 5), Some(uid("SPOKE-2")))
+    );
+    let (_, bad) = store.trace(&id("bad")).await.unwrap().unwrap();
+    assert_eq!(bad.state, "dead");
+    assert_eq!((bad.publisher, bad.published), (Some(uid("SPOKE-1")), Some(AT)));
+    assert_eq!((bad.hub, bad.seq, bad.ended), (Some(hub()), Some(13), Some(AT + 9)));
+    assert_eq!(bad.attempts.len(), 1);
+    assert_eq!(bad.attempts[0].error, "é".repeat(512));
+}
+
+#[tokio::test]
+async fn a_trace_shows_the_last_twenty_attempts_oldest_first() {
+    let store = memory().await;
+    one(&store, publish(event("e"), 1)).await.unwrap();
+    store.commit((1..=25).map(|number| Write::Attempt(attempt("e", number))).collect()).await;
+    let (_, trace) = store.trace(&id("e")).await.unwrap().unwrap();
+    let numbers: Vec<u32> = trace.attempts.iter().map(|attempt| attempt.number).collect();
+    assert_eq!(numbers, (6..=25).collect::<Vec<_>>());
+}
+
+async fn plan(store: &Store, text: String, values: Vec<sea_orm::Value>) -> String {
+    let rows = store
+        .readers
+        .query_all_raw(sql::statement(format!("EXPLAIN QUERY PLAN {text}"), values))
+        .await
+        .unwrap();
+    rows.iter().map(|row| row.try_get_by_index::<String>(3).unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn the_hot_reads_use_their_indexes() {
+    let store = memory().await;
+    let open = plan(
+        &store,
+        format!("SELECT {} {} LIMIT 10", events::EVENT, events::OPEN_TAIL),
+        vec!["HUB-1".into(), 0i64.into()],
+    )
+    .await;
+    assert!(open.contains("USING INDEX event_published_open (v1_hub=? AND seq>?)"), "{open}");
+    assert!(!open.contains("SCAN") && !open.contains("TEMP B-TREE"), "{open}");
+
+    let (domain, pid) = (event("x").domain, event("x").pid);
+    let key = LogKey { query: page::query(&domain, &pid), timestamp: AT, seq: Some(4), id: id("e") };
+    for (after, bound) in [(None, ""), (Some(&key), " AND timestamp>?")] {
+        let (tail, values) = events::log_tail(&domain, &pid, after);
+        let log = plan(&store, format!("SELECT {} {tail} LIMIT 10", events::EVENT), values).await;
+        assert!(log.contains(&format!("USING INDEX event_log (domain=? AND pid=?{bound})")), "{log}");
+        assert!(!log.contains("SCAN") && !log.contains("TEMP B-TREE FOR ORDER BY"), "{log}");
+    }
+
+    let attempts = plan(&store, "SELECT count(*) FROM v1_attempt WHERE event_id = 'e'".into(), vec![]).await;
+    assert!(attempts.contains("v1_attempt_event"), "{attempts}");
+    let answers = plan(&store, "UPDATE event SET rid = NULL WHERE rid = 'e'".into(), vec![]).await;
+    assert!(answers.contains("event_rid"), "{answers}");
+}

@@ -1,0 +1,109 @@
+//! Hubs, bindings, cursors, certificates.
+
+use super::*;
+
+#[tokio::test]
+async fn each_registration_raises_the_epoch_and_reopens_the_hub() {
+    let store = memory().await;
+    store.hub_quit(&hub()).await.unwrap();
+    let moved = HubRow { external_ip: "10.0.0.9".into(), ..hub_row("HUB-1") };
+    assert_eq!(store.register_hub(&moved).await.unwrap(), 2);
+    assert_eq!(store.register_hub(&hub_row("HUB-2")).await.unwrap(), 1);
+    let row = store
+        .writer
+        .raw()
+        .query_one_raw(sql::statement("SELECT external_ip, quit FROM hub WHERE id = 'HUB-1'", Vec::new()))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(row.try_get_by_index::<String>(0).unwrap(), "10.0.0.9");
+    assert_eq!(row.try_get_by_index::<Option<String>>(1).unwrap(), None);
+}
+
+#[tokio::test]
+async fn binding_twice_is_binding_once() {
+    let store = memory().await;
+    let first = one(&store, Write::Bind(binding("", "orders.>", "*", 5))).await.unwrap();
+    let again = one(&store, Write::Bind(binding("", "orders.>", "*", 9))).await.unwrap();
+    assert_eq!(first, again);
+    let other = one(&store, Write::Bind(binding("mail", "orders.>", "*", 5))).await.unwrap();
+    assert_ne!(first, other);
+    let Written::Bound(bound) = first else { panic!("{first:?}") };
+    assert_eq!(Binding { id: 0, ..bound.clone() }, binding("", "orders.>", "*", 5));
+    assert_eq!(store.bindings().await.unwrap().len(), 2);
+
+    one(&store, Write::Unbind { id: bound.id }).await.unwrap();
+    assert_eq!(store.bindings().await.unwrap().len(), 1);
+    one(&store, Write::Unbind { id: bound.id }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_new_binding_sends_the_cursors_of_its_group_back() {
+    let store = memory().await;
+    let cursor = |group: &str, seq| Write::Cursor { hub: hub(), group: group.into(), seq };
+    assert_eq!(store.cursor(&hub(), "").await.unwrap(), None);
+    store.commit(vec![cursor("", 3), cursor("", 100), cursor("mail", 100)]).await;
+    assert_eq!(store.cursor(&hub(), "").await.unwrap(), Some(100));
+
+    one(&store, Write::Bind(binding("", "*", "*", 50))).await.unwrap();
+    assert_eq!(store.cursor(&hub(), "").await.unwrap(), Some(49));
+    assert_eq!(store.cursor(&hub(), "mail").await.unwrap(), Some(100));
+    // A later start, and one that is there already, leave it.
+    one(&store, Write::Bind(binding("", "a", "*", 60))).await.unwrap();
+    one(&store, Write::Cursor { hub: hub(), group: String::new(), seq: 70 }).await.unwrap();
+    one(&store, Write::Bind(binding("", "*", "*", 50))).await.unwrap();
+    assert_eq!(store.cursor(&hub(), "").await.unwrap(), Some(70));
+}
+
+#[tokio::test]
+async fn a_binding_that_is_no_pattern_is_named() {
+    let store = memory().await;
+    sql(&store, "INSERT INTO v1_binding (id, grp, domain, name, start_seq) VALUES (4, '', '>.a', '*', 0)")
+        .await;
+    let error = store.bindings().await.unwrap_err();
+    assert!(error.to_string().contains("the binding 4"), "{error}");
+}
+
+fn certificate(id: &str, cert: &str) -> CertificateRow {
+    CertificateRow {
+        version: 0,
+        id: id.into(),
+        cert: cert.into(),
+        key: vec![0, 1, 255],
+        key_iv: vec![1; 16],
+        key_salt: vec![2; 16],
+        key_tag: vec![3; 16],
+        pass: vec![4],
+        pass_iv: vec![5; 16],
+        pass_salt: vec![6; 16],
+        pass_tag: vec![7; 16],
+        validity: 1_800_000_000,
+        revoked: None,
+    }
+}
+
+#[tokio::test]
+async fn certificates_make_room_for_their_successors() {
+    let store = memory().await;
+    assert!(store.certificate_insert(certificate("A", "first")).await.unwrap());
+    assert!(!store.certificate_insert(certificate("A", "late")).await.unwrap());
+    assert_eq!(store.certificate_current("A").await.unwrap(), Some(certificate("A", "first")));
+
+    store.certificate_retire("A").await.unwrap();
+    assert_eq!(store.certificate_current("A").await.unwrap(), None);
+    assert!(store.certificate_insert(certificate("A", "second")).await.unwrap());
+    store.certificate_retire("A").await.unwrap();
+    assert!(store.certificate_insert(certificate("A", "third")).await.unwrap());
+    let all = store.certificates().await.unwrap();
+    let all: Vec<_> = all.iter().map(|row| (row.version, row.cert.as_str(), row.revoked)).collect();
+    assert_eq!(all, [(0, "third", None), (1, "first", None), (2, "second", None)]);
+}
+
+#[tokio::test]
+async fn a_revoked_certificate_is_not_current() {
+    let store = memory().await;
+    let revoked = CertificateRow { revoked: Some(1_790_000_000), ..certificate("A", "first") };
+    store.certificate_insert(revoked.clone()).await.unwrap();
+    assert_eq!(store.certificate_current("A").await.unwrap(), None);
+    assert_eq!(store.certificates().await.unwrap(), [revoked]);
+}

@@ -69,7 +69,9 @@ fn a_wrong_configuration_is_told_whole_and_exits_with_2() {
     command.env("EVENTFLOW_MYSQL_HOST", "db");
     let (stdout, stderr) = run(command, 2);
     assert_eq!(stdout, "");
-    for part in ["hub.toml:2: limits.pnig is not a setting; did you mean limits.ping?", "--admin-port", "MySQL"] {
+    for part in
+        ["hub.toml:2: limits.pnig is not a setting; did you mean limits.ping?", "--admin-port", "MySQL"]
+    {
         assert!(stderr.contains(part), "{part} in {stderr}");
     }
     run(hub(&["--config", "/nowhere.toml"]), 2);
@@ -126,8 +128,11 @@ struct Started {
 impl Started {
     fn new() -> Self {
         let data = tempfile::tempdir().unwrap();
-        let arguments = ["--hub-internal-port", "0", "--admin-port", "0", "--data", data.path().to_str().unwrap()];
-        let mut child = hub(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = hub(&["--hub-internal-port=0", "--admin-port=0", "--log-level=error"])
+            .env("EVENTFLOW_DATA", data.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut banner = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         // The banner's last line names `publish`; a hub that fails closes its output.
@@ -167,7 +172,11 @@ fn signal_to(child: &Child, signal: &str) {
 #[test]
 fn the_tour_publish_subscribe_consume_log_show() {
     let hub = Started::new();
-    assert!(hub.banner.contains("CA (SHA-256)") && hub.banner.contains("http://127.0.0.1:"), "{}", hub.banner);
+    assert!(
+        hub.banner.contains("CA (SHA-256)") && hub.banner.contains("http://127.0.0.1:"),
+        "{}",
+        hub.banner
+    );
 
     let subscriber =
         hub.client(&["subscribe", "orders", "--count", "1"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -233,7 +242,7 @@ fn of_256_lines_the_3_bad_ones_are_refused_by_name_and_number() {
     let output = publisher.wait_with_output().unwrap();
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert_eq!(text(&output.stdout).trim(), r#"{"duplicate":0,"published":253,"refused":3}"#, "{stderr}");
+    assert_eq!(text(&output.stdout).trim(), r#"{"published":253,"duplicate":0,"refused":3}"#, "{stderr}");
     for (number, code) in [
         (7, "E_EVENTFLOW_INVALID_RECORD"),
         (77, "E_EVENTFLOW_INVALID_DOMAIN"),

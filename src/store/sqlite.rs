@@ -16,8 +16,8 @@ use super::{
     sql::{primary_code, refused, statement},
 };
 
-/// How long one statement waits for a lock that another program holds.
-const BUSY_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
+/// How long one statement waits for a lock that another program holds; tests shouldn't wait that long.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 500 });
 /// How long a read waits for a free connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The log is copied back after so many pages: at 1,000 to 4,000 throughput is best.

@@ -6,3 +6,4 @@
 mod golden_bytes;
 mod layering;
 mod package;
+mod programs;

@@ -1,6 +1,10 @@
 //! The log on standard error, and what a panic looks like in it.
 
-use std::{backtrace::Backtrace, panic};
+use std::{
+    backtrace::Backtrace,
+    io::{self, IsTerminal as _},
+    panic,
+};
 
 use eventflow::config::{LogFormat, LogLevel, LogSettings};
 use tracing_subscriber::EnvFilter;
@@ -8,7 +12,10 @@ use tracing_subscriber::EnvFilter;
 /// Starts the log. Our own entries from the given level on; those of the parts it is built of only from `warn`
 /// on, or `error` if that is the level.
 pub(crate) fn start(settings: &LogSettings) {
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter(settings.level));
+    let log = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_env_filter(filter(settings.level));
     // Fails only if a log was started before, and that is then the log.
     let _ = match settings.format {
         LogFormat::Human => log.with_target(false).try_init(),

@@ -25,10 +25,10 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) link: Link,
     /// Print JSON lines, even on a terminal
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
     /// Tell on standard error when links come and go
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = "Output")]
     pub(crate) verbose: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -67,13 +67,14 @@ impl Cli {
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Link {
     /// Credentials; by default operator.toml in the data folder
-    #[arg(long, global = true, env = "EVENTFLOW_BUNDLE", value_name = "FILE")]
+    #[arg(long, global = true, env = "EVENTFLOW_BUNDLE", hide_env_values = true, value_name = "FILE")]
     pub(crate) bundle: Option<PathBuf>,
     /// The data folder of a hub on this machine
     #[arg(
         long,
         global = true,
         env = "EVENTFLOW_DATA",
+        hide_env_values = true,
         value_name = "FOLDER",
         default_value = "./eventflow-data"
     )]
@@ -83,6 +84,7 @@ pub(crate) struct Link {
         long,
         global = true,
         env = "EVENTFLOW_HUB",
+        hide_env_values = true,
         value_name = "HOST:PORT",
         value_delimiter = ',',
         value_parser = hub_address
@@ -93,18 +95,13 @@ pub(crate) struct Link {
     pub(crate) connect_timeout: Duration,
 }
 
-/// What to do.
+// Their help stands at the arguments of each.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Publish one event, or many from standard input
     Publish(Publish),
-    /// Print events as they come; every subscriber gets each of them
     Subscribe(Subscribe),
-    /// Work on events; each goes to one consumer, and how it ended is recorded
     Consume(Consume),
-    /// Print the event log of one process, oldest first
     Log(Log),
-    /// Print one event and what became of it
     Show(Show),
 }
 
@@ -113,8 +110,8 @@ pub(crate) enum Command {
 /// It returns when the hub has the event on disk. Publishing the same id and content again is harmless.
 ///
 /// With `-` instead of a domain, each line of standard input is one event:
-/// {"domain": …, "name": …, "pid": …, "data": …, "id": …, "rid": …}; all but domain and name may be left out.
-/// A line that is refused is reported with its number, the others are published; at the end come the counts.
+/// {"domain": …, "name": …, "pid": …, "data": …, "id": …, "rid": …}, where all but domain and name may be left
+/// out. A line that is refused is reported with its number, the others are published; at the end come the counts.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow publish orders created --pid order-1 --data '{\"total\":12}'")]
 pub(crate) struct Publish {

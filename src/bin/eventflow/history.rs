@@ -8,13 +8,12 @@ use eventflow::{
     spoke::{ReadError, SpokeConfig},
     wire::{Attempt, Trace},
 };
-use serde_json::json;
 
 use crate::{
     arguments::{Log, Show},
     connect,
     failure::{CUT_SHORT, Failure},
-    output::{Printer, Style, harmless, time},
+    output::{Printer, Style, harmless, json, time},
     stop::Stop,
 };
 
@@ -68,12 +67,19 @@ pub(crate) async fn show(
     spoke.close().await;
     let (event, trace) = shown?;
     let text = match printer.style() {
-        Style::Json => json!({ "event": event, "trace": trace }).to_string(),
+        Style::Json => json(&Shown { event: &event, trace: &trace }),
         Style::People { .. } => story(&event, &trace, |millis| time(millis, &Local)),
     };
     printer.line(&text)?;
     printer.flush()?;
     Ok(())
+}
+
+/// The life of an event as programs read it.
+#[derive(serde::Serialize)]
+struct Shown<'a> {
+    event: &'a Event,
+    trace: &'a Trace,
 }
 
 /// The life of an event as people read it.

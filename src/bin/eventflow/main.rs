@@ -12,7 +12,10 @@ mod publish;
 mod stop;
 mod subscribe;
 
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
 
 use eventflow::event::code;
 use tracing_subscriber::EnvFilter;
@@ -64,7 +67,11 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
 fn start_log(verbose: bool) {
     let own = if verbose { "info" } else { "warn" };
     let filter = EnvFilter::new(format!("warn,eventflow={own}"));
-    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).with_env_filter(filter);
+    let log = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .with_env_filter(filter);
     // Fails only if a log was started before, and that is then the log.
     let _ = log.try_init();
 }

@@ -10,7 +10,6 @@ use eventflow::{
     spoke::{Pending, PublishError, Spoke, SpokeConfig},
     wire::Published,
 };
-use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -76,12 +75,20 @@ fn new_id() -> String {
     ulid::Ulid::new().to_string()
 }
 
+/// What became of one publish, for programs.
+#[derive(serde::Serialize)]
+struct Answer<'a> {
+    id: &'a EventId,
+    duplicate: bool,
+    timestamp: i64,
+    seq: u64,
+}
+
 /// What became of one publish.
 fn published(id: &EventId, done: Published, style: Style) -> String {
     match style {
         Style::Json => {
-            let Published { fresh, timestamp, seq } = done;
-            json!({ "id": id, "duplicate": !fresh, "timestamp": timestamp, "seq": seq }).to_string()
+            output::json(&Answer { id, duplicate: !done.fresh, timestamp: done.timestamp, seq: done.seq })
         }
         Style::People { .. } => {
             let word = if done.fresh { "published" } else { "was there already:" };
@@ -119,7 +126,7 @@ fn unreadable(name: &str, error: &io::Error) -> Failure {
 }
 
 /// What became of a stream.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 struct Counts {
     published: u64,
     duplicate: u64,
@@ -130,9 +137,7 @@ impl Counts {
     fn line(&self, style: Style) -> String {
         let Self { published, duplicate, refused } = self;
         match style {
-            Style::Json => {
-                json!({ "published": published, "duplicate": duplicate, "refused": refused }).to_string()
-            }
+            Style::Json => output::json(self),
             Style::People { .. } => {
                 format!("published {published}, there already {duplicate}, refused {refused}")
             }
@@ -241,7 +246,7 @@ mod tests {
     #[test]
     fn counts_for_people_and_programs() {
         let counts = Counts { published: 253, duplicate: 1, refused: 3 };
-        assert_eq!(counts.line(Style::Json), r#"{"duplicate":1,"published":253,"refused":3}"#);
+        assert_eq!(counts.line(Style::Json), r#"{"published":253,"duplicate":1,"refused":3}"#);
         let people = Style::People { colours: false };
         assert_eq!(counts.line(people), "published 253, there already 1, refused 3");
     }
@@ -252,7 +257,7 @@ mod tests {
         let done = Published { fresh: true, timestamp: 5, seq: 7 };
         assert_eq!(
             published(&id, done, Style::Json),
-            r#"{"duplicate":false,"id":"a","seq":7,"timestamp":5}"#
+            r#"{"id":"a","duplicate":false,"timestamp":5,"seq":7}"#
         );
         let again = Published { fresh: false, ..done };
         let people = Style::People { colours: false };

@@ -1,3 +1,5 @@
+//! Publish, subscribe and consume in one program: the client of the README.
+
 use eventflow::pki::Bundle;
 use eventflow::spoke::{Consume, Publish, Spoke, SpokeConfig};
 

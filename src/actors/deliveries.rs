@@ -21,7 +21,7 @@ pub use message::{
 };
 
 use self::{
-    binding::{Binding, PageWanted, Waiting},
+    binding::{Binding, Page, PageWanted, Waiting},
     consumer::{Consumer, ConsumerKey},
     group::{Effects, Group},
 };
@@ -257,7 +257,8 @@ impl Deliveries {
                     })
                     .collect();
                 let mut effects = Effects::default();
-                self.group.page(id, page.ticket, rows, scanned, more, now(), &mut effects);
+                let page = Page { ticket: page.ticket, rows, scanned, more };
+                self.group.page(id, page, now(), &mut effects);
                 self.apply(effects, ctx);
             }
             Err(error) => {

@@ -97,12 +97,17 @@ pub struct Listener {
 measured!(Listener: Opened, Closed, CutAll, Close, Links);
 
 /// What the accept loop needs.
-struct Door {
-    socket: TcpListener,
-    config: Arc<ListenerConfig>,
-    core: watch::Receiver<Option<Core>>,
-    store: Store,
-    monitor: Handle<Monitor>,
+pub struct Door {
+    /// Bound.
+    pub socket: TcpListener,
+    /// For every link.
+    pub config: Arc<ListenerConfig>,
+    /// Links are let in while it holds a core.
+    pub core: watch::Receiver<Option<Core>>,
+    /// For reads.
+    pub store: Store,
+    /// Hears of handshakes that fail.
+    pub monitor: Handle<Monitor>,
 }
 
 impl std::fmt::Debug for Listener {
@@ -112,19 +117,9 @@ impl std::fmt::Debug for Listener {
 }
 
 impl Listener {
-    /// A listener on a bound socket. Links are let in while `core` holds a core.
+    /// A listener that opens this door once it is started.
     #[must_use]
-    pub fn new(
-        config: ListenerConfig,
-        socket: TcpListener,
-        core: watch::Receiver<Option<Core>>,
-        store: Store,
-        monitor: Handle<Monitor>,
-        metrics: Metrics,
-        meter: Meter,
-        life: Life,
-    ) -> Self {
-        let door = Door { socket, config: Arc::new(config), core, store, monitor };
+    pub fn new(door: Door, metrics: Metrics, meter: Meter, life: Life) -> Self {
         Self {
             meter,
             metrics,

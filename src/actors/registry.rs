@@ -1,17 +1,17 @@
 //! Who wants what, and the fan-out of committed events.
 
+mod late;
 mod message;
-mod ring;
 mod routes;
 
 use std::time::Instant;
 
 use actix::{Actor, ActorContext, Context, Handler};
 
+pub use late::RingLimits;
 pub use message::{
     Committed, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
 };
-pub use ring::RingLimits;
 
 use self::routes::{Push, Routes};
 use super::{

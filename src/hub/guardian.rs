@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,7 +19,7 @@ use crate::{
     actors::{
         connection::{Core, restart},
         life::{Exited, Halt, Life},
-        listener::{self, Listener, ListenerConfig},
+        listener::{self, Door, Listener, ListenerConfig},
         mail::{Handle, mail, measured},
         monitor::{Monitor, Notice, UseJournal},
     },
@@ -116,16 +117,14 @@ impl Guardian {
         });
         let core = watch::Sender::new(Some(first));
         let listener = start(&metrics, ActorKind::Listener, MAILBOX, |meter, _| {
-            Listener::new(
-                listener,
+            let door = Door {
                 socket,
-                core.subscribe(),
-                parts.store.clone(),
-                monitor.clone(),
-                metrics.clone(),
-                meter.clone(),
-                life(ActorKind::Listener),
-            )
+                config: Arc::new(listener),
+                core: core.subscribe(),
+                store: parts.store.clone(),
+                monitor: monitor.clone(),
+            };
+            Listener::new(door, metrics.clone(), meter.clone(), life(ActorKind::Listener))
         });
         start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
             meter: meter.clone(),

@@ -5,5 +5,7 @@
 
 mod golden_bytes;
 mod layering;
+mod one_outcome;
 mod package;
 mod programs;
+mod support;

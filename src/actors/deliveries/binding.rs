@@ -58,6 +58,19 @@ pub struct PageWanted {
     pub after: u64,
 }
 
+/// A page that was read.
+#[derive(Debug)]
+pub struct Page {
+    /// As in [`PageWanted`].
+    pub ticket: u64,
+    /// Its open events, by sequence number.
+    pub rows: Vec<Waiting>,
+    /// Everything up to here was looked at.
+    pub scanned: u64,
+    /// The database has more.
+    pub more: bool,
+}
+
 /// A durable wish of the default group, with the queue that serves it.
 #[derive(Debug)]
 pub struct Binding {
@@ -233,16 +246,16 @@ impl Binding {
         }
     }
 
-    /// Takes a page: its open events by sequence number, and whether the database has more. Returns what must be
-    /// placed now, oldest first.
-    pub fn page(&mut self, ticket: u64, page: Vec<Waiting>, scanned: u64, more: bool) -> Vec<Waiting> {
+    /// Takes a page. Returns what must be placed now, oldest first.
+    pub fn page(&mut self, page: Page) -> Vec<Waiting> {
+        let Page { ticket, rows, scanned, more } = page;
         let Mode::Lagging(slot) = &mut self.mode else { return Vec::new() };
         if slot.as_ref().is_none_or(|reading| reading.ticket != ticket) {
             return Vec::new();
         }
         let Some(reading) = slot.take() else { return Vec::new() };
         self.loaded = self.loaded.max(scanned);
-        let mut place: Vec<Waiting> = page
+        let mut place: Vec<Waiting> = rows
             .into_iter()
             .filter(|waiting| {
                 !reading.ended.contains(&waiting.event.seq)
@@ -306,7 +319,12 @@ mod tests {
         assert!(!binding.arrive(&event(4)));
         // The page already shows 3, and 2 has ended while it was read.
         binding.ended(2);
-        let place = binding.page(wanted.ticket, vec![waiting(1), waiting(2), waiting(3)], 3, false);
+        let place = binding.page(Page {
+            ticket: wanted.ticket,
+            rows: vec![waiting(1), waiting(2), waiting(3)],
+            scanned: 3,
+            more: false,
+        });
         assert_eq!(seqs(&place), [1, 3, 4]);
         assert!(binding.is_live());
         assert!(binding.arrive(&event(5)));
@@ -317,7 +335,7 @@ mod tests {
         let mut binding = binding();
         binding.joined();
         let wanted = binding.want_page().unwrap();
-        binding.page(wanted.ticket, Vec::new(), 0, false);
+        binding.page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false });
         for seq in 1..=WINDOW_EVENTS as u64 {
             assert!(binding.arrive(&event(seq)));
             binding.put(waiting(seq));
@@ -336,7 +354,12 @@ mod tests {
         let mut binding = binding();
         binding.joined();
         let wanted = binding.want_page().unwrap();
-        for waiting in binding.page(wanted.ticket, vec![waiting(4), waiting(7)], 7, false) {
+        for waiting in binding.page(Page {
+            ticket: wanted.ticket,
+            rows: vec![waiting(4), waiting(7)],
+            scanned: 7,
+            more: false,
+        }) {
             binding.put(waiting);
         }
         binding.left();
@@ -356,7 +379,11 @@ mod tests {
         for seq in 1..=(WINDOW_EVENTS as u64 + 1) {
             binding.arrive(&event(seq));
         }
-        assert!(binding.page(wanted.ticket, Vec::new(), 0, false).is_empty());
+        assert!(
+            binding
+                .page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false })
+                .is_empty()
+        );
         assert!(!binding.is_live());
         assert_eq!(binding.want_page().unwrap().after, 0);
     }

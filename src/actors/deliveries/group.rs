@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    binding::{Binding, PageWanted, Waiting},
+    binding::{Binding, Page, PageWanted, Waiting},
     consumer::{Consumer, ConsumerKey},
 };
 use crate::{
@@ -30,7 +30,7 @@ pub enum Verdict {
     Release,
 }
 
-/// An outcome to be recorded; [`Group::recorded`] takes the result.
+/// An outcome to be recorded; the group is told the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     /// The claim that ends.
@@ -201,19 +201,10 @@ impl Group {
         self.want_pages(effects);
     }
 
-    /// A page that [`Effects::pages`] asked for: open events, up to `scanned`; `more`: the database has more.
-    pub fn page(
-        &mut self,
-        id: i64,
-        ticket: u64,
-        rows: Vec<Waiting>,
-        scanned: u64,
-        more: bool,
-        now: i64,
-        effects: &mut Effects,
-    ) {
+    /// A page that [`Effects::pages`] asked for.
+    pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
-        for waiting in binding.page(ticket, rows, scanned, more) {
+        for waiting in binding.page(page) {
             if !self.taken.contains_key(&waiting.event.seq) {
                 self.place(waiting, &[id], now, effects);
             }

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use super::ring::{Ring, RingLimits};
+use super::late::{Ring, RingLimits};
 use crate::{
     actors::{
         dispatched::Dispatched,

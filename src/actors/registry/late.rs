@@ -11,7 +11,7 @@ use crate::{
     event::Pattern,
 };
 
-/// The bounds of a [`Ring`].
+/// The bounds of the late subscribers' ring.
 #[derive(Debug, Clone, Copy)]
 pub struct RingLimits {
     /// How long an event stays.

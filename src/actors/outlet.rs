@@ -29,8 +29,8 @@ impl fmt::Display for LinkId {
     }
 }
 
-/// What a small frame counts for besides its payload, in bytes.
-const FRAME: usize = 64;
+/// What a small frame counts for besides its payload, in bytes: its place in the queue and its allocations.
+const FRAME: usize = 128;
 
 /// An answer to one request.
 #[derive(Debug)]
@@ -41,6 +41,21 @@ pub struct Answered {
     pub result: Result<Answer, Fault>,
     /// The place in the publish window that it frees once it's written.
     pub permit: Option<WindowPermit>,
+}
+
+impl Answered {
+    /// What it counts for in a queue, in bytes: a peer can make answers long, by what it asks and by mistakes.
+    fn weight(&self) -> usize {
+        let text = match &self.result {
+            Ok(Answer::Page(next)) => next.len(),
+            Ok(Answer::Trace(trace)) => {
+                trace.attempts.iter().map(|attempt| FRAME + attempt.error.len()).sum()
+            }
+            Ok(_) => 0,
+            Err(fault) => fault.code.len() + fault.message.len(),
+        };
+        size_of::<Self>() + text
+    }
 }
 
 /// An event for the subscriptions of a link.
@@ -88,7 +103,7 @@ impl Frame {
     fn weight(&self) -> usize {
         let events = |events: usize, weights: usize| events * FRAME + weights;
         match self {
-            Frame::Answers(answers) => answers.len() * FRAME,
+            Frame::Answers(answers) => FRAME + answers.iter().map(Answered::weight).sum::<usize>(),
             Frame::Item(_, event) => FRAME + event.weight(),
             Frame::Events(pushes) => {
                 events(pushes.len(), pushes.iter().map(|push| push.event.weight()).sum())
@@ -273,11 +288,17 @@ impl Outlet {
         self.gauge.queued_bytes.load(Ordering::Acquire)
     }
 
+    /// Whether the queue would be at most half full with so many bytes more.
+    #[must_use]
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.queued_bytes() + bytes <= self.limit / 2
+    }
+
     /// Waits until the queue is at most half full or the link is cut.
     pub async fn room(&self) {
         loop {
             let drained = self.gauge.drained.notified();
-            if self.queued_bytes() <= self.limit / 2 || self.is_cut() {
+            if self.has_room(0) || self.is_cut() {
                 return;
             }
             drained.await;
@@ -315,6 +336,15 @@ mod tests {
         assert!(out.cuts.try_recv().is_err());
         drop(out.frames.try_recv().unwrap());
         assert_eq!(outlet.queued_bytes(), 0);
+    }
+
+    #[test]
+    fn a_long_answer_counts_for_what_it_holds() {
+        let (outlet, _out) = Outlet::new(LinkId(1), 10_000);
+        let long = || Err(Fault::refused(crate::event::code::INVALID_RECORD, "x".repeat(6_000)));
+        assert!(outlet.answer(1, long()));
+        assert!(outlet.queued_bytes() > 6_000);
+        assert!(!outlet.answer(2, long()));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::event::{Fault, code};
 
 /// The units of the longest message, `claim`.
 const LONGEST: usize = 12;
+/// What is kept of the JSON parser's words, in bytes.
+const MOST_WORDS: usize = 200;
 
 /// A record that is no message of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -191,5 +193,11 @@ pub(super) fn time(unit: &'static str, text: &str) -> Result<i64, RecordFault> {
 
 /// A JSON object.
 pub(super) fn json<T: DeserializeOwned>(unit: &'static str, text: &str) -> Result<T, RecordFault> {
-    serde_json::from_str(text).map_err(|error| RecordFault::Json { unit, reason: error.to_string() })
+    // The parser would take an array for a list of the members.
+    if !text.trim_start().starts_with('{') {
+        return Err(RecordFault::Json { unit, reason: "it doesn't begin with a brace".to_owned() });
+    }
+    // The parser's words may repeat the text, which may be as long as a record.
+    serde_json::from_str(text)
+        .map_err(|error| RecordFault::Json { unit, reason: cut(&error.to_string(), MOST_WORDS).to_owned() })
 }

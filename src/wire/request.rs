@@ -209,7 +209,8 @@ fn read_data(fields: &Fields<'_>, id: &str, data: &str, limits: &ParseLimits) ->
         return Err(Fault::refused(
             code::EVENT_TOO_LARGE,
             format!(
-                "the event {id:?} has {} bytes of data and this hub takes at most {}: send less, or a reference",
+                "the event {:?} has {} bytes of data and this hub takes at most {}: send less, or a reference",
+                short(id),
                 data.len(),
                 limits.data_bytes
             ),

@@ -105,6 +105,8 @@ pub struct Connection {
     /// The session is over; only last words are under way.
     gone: bool,
     dialect: Dialect,
+    /// The log knows that this npm link sends what isn't served.
+    ignored_some: bool,
     /// Reader and writer; they end with the connection.
     tasks: [JoinHandle<()>; 2],
     _permit: OwnedSemaphorePermit,
@@ -159,6 +161,8 @@ impl Connection {
             });
             let end = async move {
                 tokio::select! {
+                    // A writer that cuts the link ends too: the cut is the reason, and is to be told and counted.
+                    biased;
                     Some(cut) = cuts.recv() => Some(cut),
                     _ = &mut written_all => None,
                 }
@@ -185,6 +189,7 @@ impl Connection {
                 pings: 0,
                 gone: false,
                 dialect: Dialect::Npm,
+                ignored_some: false,
                 tasks: [reading, writing],
                 _permit: permit,
             }

@@ -2,7 +2,11 @@
 
 use super::Connection;
 use crate::{
-    actors::registry::{SubscribeNpm, UnsubscribeNpm},
+    actors::{
+        mail::MailError,
+        registry::{SubscribeNpm, UnsubscribeNpm},
+    },
+    metrics::CutReason,
     wire::{Record, npm::FromNpm},
 };
 
@@ -12,13 +16,12 @@ impl Connection {
         let ignored = match crate::wire::npm::parse(record) {
             FromNpm::Subscribe { domain, name } => {
                 let subscribe = SubscribeNpm { outlet: self.outlet.clone(), domain, name };
-                match self.core.registry.offer(subscribe) {
-                    Ok(()) => None,
-                    Err(_) => Some("subscribe (the hub is busy)".to_owned()),
-                }
+                self.npm_taken(self.core.registry.offer(subscribe));
+                None
             }
             FromNpm::Unsubscribe { domain, name } => {
-                self.core.registry.signal(UnsubscribeNpm { link: self.outlet.id(), domain, name });
+                let unsubscribe = UnsubscribeNpm { link: self.outlet.id(), domain, name };
+                self.npm_taken(self.core.registry.offer(unsubscribe));
                 None
             }
             FromNpm::Publish { .. } => Some("publish".to_owned()),
@@ -28,7 +31,25 @@ impl Connection {
         };
         if let Some(what) = ignored {
             self.metrics.hub().npm_ignored.inc();
-            tracing::info!(conn.id = %self.outlet.id(), spoke.id = %self.uid, what, "an npm record is ignored");
+            // One line a link: who sends millions mustn't fill the log.
+            if std::mem::replace(&mut self.ignored_some, true) {
+                tracing::debug!(conn.id = %self.outlet.id(), what, "an npm record is ignored");
+            } else {
+                tracing::info!(
+                    conn.id = %self.outlet.id(),
+                    spoke.id = %self.uid,
+                    what,
+                    "an npm record is ignored; further ones of this link are only counted"
+                );
+            }
+        }
+    }
+
+    /// There is no answer that could refuse: a link whose wish finds the hub busy is cut, so that its client comes
+    /// again and says anew what it wants, rather than wait for events that never come.
+    fn npm_taken(&self, sent: Result<(), MailError>) {
+        if let Err(fault) = self.taken(sent) {
+            self.outlet.cut(CutReason::of(&fault.code), fault);
         }
     }
 }

@@ -195,7 +195,7 @@ impl Connection {
     }
 
     /// A full mailbox refuses the request; a core that is gone cuts the link.
-    fn taken(&self, sent: Result<(), MailError>) -> Result<(), Fault> {
+    pub(super) fn taken(&self, sent: Result<(), MailError>) -> Result<(), Fault> {
         sent.map_err(|error| {
             if error == MailError::Full {
                 return Fault::retryable(

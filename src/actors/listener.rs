@@ -23,7 +23,7 @@ use super::{
 use crate::{
     event::{Fault, Uid, code},
     metrics::{CutReason, HandshakeFault, Meter, Metrics},
-    pki,
+    pki::{self, PkiError},
     store::Store,
     wire,
 };
@@ -261,13 +261,16 @@ async fn welcome(
 ) {
     let shaken = match timeout(config.handshake, shake(stream, &config)).await {
         Ok(shaken) => shaken,
-        Err(_) => Err(Fault::refused(
-            code::HANDSHAKE_TIMEOUT,
-            format!(
-                "the handshake wasn't done after {:?}: is a TLS client at the other end?",
-                config.handshake
+        Err(_) => Err(NoLink {
+            kind: HandshakeFault::Timeout,
+            fault: Fault::refused(
+                code::HANDSHAKE_TIMEOUT,
+                format!(
+                    "the handshake wasn't done after {:?}: is a TLS client at the other end?",
+                    config.handshake
+                ),
             ),
-        )),
+        }),
     };
     match shaken {
         Ok((socket, uid)) => {
@@ -275,29 +278,46 @@ async fn welcome(
             around.listener.signal(Opened(outlet.clone()));
             Connection::spawn(socket, uid, permit, (outlet, outflow), around);
         }
-        Err(fault) => {
-            around.metrics.hub().handshakes_failed.of(HandshakeFault::of(&fault.code)).inc();
+        Err(NoLink { kind, fault }) => {
+            around.metrics.hub().handshakes_failed.of(kind).inc();
             tracing::warn!(conn.id = %link, %peer, %fault, "handshake failed");
             around.monitor.note(Notice::fault(&format!("handshake with {peer} failed"), &fault.to_string()));
         }
     }
 }
 
+/// Why a connection didn't become a link.
+struct NoLink {
+    kind: HandshakeFault,
+    fault: Fault,
+}
+
+impl From<PkiError> for NoLink {
+    fn from(error: PkiError) -> Self {
+        let kind = match error {
+            // Its code is that of certificates, since clients do the same about both.
+            PkiError::Handshake { .. } => HandshakeFault::Tls,
+            _ => HandshakeFault::of(error.code()),
+        };
+        Self { kind, fault: error.into() }
+    }
+}
+
 async fn shake(
     stream: std::net::TcpStream,
     config: &ListenerConfig,
-) -> Result<(TlsStream<TcpStream>, Uid), Fault> {
-    let lost = |error: std::io::Error| {
-        Fault::retryable(code::LINK_LOST, format!("the link broke: {error}"), Duration::ZERO)
+) -> Result<(TlsStream<TcpStream>, Uid), NoLink> {
+    let lost = |error: std::io::Error| NoLink {
+        kind: HandshakeFault::Transport,
+        fault: Fault::retryable(code::LINK_LOST, format!("the link broke: {error}"), Duration::ZERO),
     };
     let stream = TcpStream::from_std(stream).map_err(lost)?;
     stream.set_nodelay(true).map_err(lost)?;
     let probes = TcpKeepalive::new().with_time(config.keep_alive);
     SockRef::from(&stream).set_tcp_keepalive(&probes).map_err(lost)?;
-    let mut socket =
-        config.tls.accept(stream).await.map_err(|error| Fault::from(pki::tls::explain(&error)))?;
+    let mut socket = config.tls.accept(stream).await.map_err(|error| pki::tls::explain(&error))?;
     let chain = socket.get_ref().1.peer_certificates().unwrap_or_default();
-    let uid = pki::tls::peer_uid(chain).map_err(Fault::from)?;
+    let uid = pki::tls::peer_uid(chain)?;
     // Alone in its TLS record: npm clients compare their whole first read with it.
     socket.write_all(&[wire::READY]).await.map_err(lost)?;
     socket.flush().await.map_err(lost)?;

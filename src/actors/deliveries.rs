@@ -272,6 +272,7 @@ impl Deliveries {
     fn tick(&mut self, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
         self.group.want_pages(&mut effects);
+        self.group.offer_all(now(), &mut effects);
         self.apply(effects, ctx);
         self.ticks += 1;
         if self.ticks.is_multiple_of(CURSOR_TICKS) {

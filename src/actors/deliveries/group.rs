@@ -71,6 +71,16 @@ pub struct Effects {
     pub orphans: u64,
     /// Claims that came back from lost links.
     pub returned: u64,
+    /// What `claims` will add to the queues of links.
+    claimed_bytes: HashMap<LinkId, usize>,
+}
+
+impl Effects {
+    /// Whether the link takes another claim. Its consumers together may have more credit than may wait to be sent:
+    /// without this look the link would be cut as slow for taking what it may.
+    fn has_room(&self, link: LinkId, consumer: &Consumer) -> bool {
+        consumer.outlet.has_room(self.claimed_bytes.get(&link).copied().unwrap_or(0))
+    }
 }
 
 /// An event in somebody's hands.
@@ -352,7 +362,7 @@ impl Group {
     fn place(&mut self, waiting: Waiting, bindings: &[i64], now: i64, effects: &mut Effects) {
         if !self.draining {
             for id in bindings {
-                if let Some(key) = self.next_ready(*id) {
+                if let Some(key) = self.next_ready(*id, effects) {
                     self.hand_out(key, waiting, now, effects);
                     return;
                 }
@@ -365,12 +375,12 @@ impl Group {
         }
     }
 
-    /// The consumer of this binding whose turn it is, if one has credit.
-    fn next_ready(&mut self, id: i64) -> Option<ConsumerKey> {
+    /// The consumer of this binding whose turn it is, if one has credit and its link has room.
+    fn next_ready(&mut self, id: i64, effects: &Effects) -> Option<ConsumerKey> {
         let binding = self.bindings.get_mut(&id)?;
         while let Some(key) = binding.ready.pop_front() {
             if let Some(consumer) = self.consumers.get_mut(&key) {
-                if consumer.has_credit() {
+                if consumer.has_credit() && effects.has_room(key.link, consumer) {
                     binding.ready.push_back(key);
                     return Some(key);
                 }
@@ -380,10 +390,20 @@ impl Group {
         None
     }
 
+    /// Consumers that were passed over, since their link had no room, get what waits. Room comes without a message,
+    /// so this is for a timer.
+    pub fn offer_all(&mut self, now: i64, effects: &mut Effects) {
+        let idle = self.consumers.iter().filter(|(_, consumer)| !consumer.queued && consumer.has_credit());
+        let idle: Vec<_> = idle.map(|(key, _)| *key).collect();
+        for key in idle {
+            self.offer_turn(key, now, effects);
+        }
+    }
+
     /// A consumer may have credit again: it gets what waits, or a place in the turn.
     fn offer_turn(&mut self, key: ConsumerKey, now: i64, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
-        if self.draining || !consumer.has_credit() {
+        if self.draining || !consumer.has_credit() || !effects.has_room(key.link, consumer) {
             return;
         }
         let id = consumer.binding;
@@ -393,7 +413,7 @@ impl Group {
                 binding.ready.push_back(key);
             }
         }
-        while let Some(key) = self.next_ready(id) {
+        while let Some(key) = self.next_ready(id, effects) {
             let Some(waiting) = self.bindings.get_mut(&id).and_then(Binding::take) else { break };
             if !self.taken.contains_key(&waiting.event.seq) {
                 self.hand_out(key, waiting, now, effects);
@@ -408,6 +428,7 @@ impl Group {
         let token = self.next_token;
         let Waiting { event, attempts } = waiting;
         consumer.took(token, event.weight());
+        *effects.claimed_bytes.entry(key.link).or_default() += event.weight();
         if self.bindings.len() > 1 {
             for binding in self.bindings.values_mut() {
                 binding.forget(event.seq);

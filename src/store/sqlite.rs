@@ -1,6 +1,12 @@
 //! Opening SQLite: one writer, a pool of readers, and the settings that the promises rest on.
 
-use std::{fs, io, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr,
@@ -27,6 +33,9 @@ const WAL_KEPT: &str = "67108864";
 /// The writer's page cache in KiB, negative as SQLite wants it.
 const WRITER_CACHE: &str = "-16384";
 
+/// SQLite's result code for a file that is damaged.
+const CORRUPT: i32 = 11;
+
 /// Opens (or makes) the database and brings its tables up to date.
 pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
     let options = match &config.place {
@@ -50,12 +59,21 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
         .disable_statement_logging();
 
     let connection = pool(1, options.clone().pragma("cache_size", WRITER_CACHE)).await;
-    let writer = Writer::new(connection.map_err(|error| explain(error, &config.place))?);
-    migration::run(&writer, &config.place).await?;
+    let mut writer = Writer::new(connection.map_err(|error| explain(error, &config.place))?);
+    migration::run(&writer, &config.place).await.map_err(|error| match error {
+        // A damaged file may show itself only here.
+        StoreError::Refused { source, .. } if primary_code(&source) == Some(CORRUPT) => {
+            explain(source, &config.place)
+        }
+        error => error,
+    })?;
     if let Some(bytes) = config.max_bytes {
         writer.limit(bytes).await?;
     }
     check(&writer, config.durability).await?;
+    if let Place::File(path) = &config.place {
+        writer.remember(path);
+    }
 
     let readers = match &config.place {
         Place::File(_) => pool(config.readers.max(1), options.read_only(true))
@@ -131,6 +149,10 @@ fn explain(error: DbErr, place: &Place) -> StoreError {
             path: path.clone(),
             source: Arc::new(io::Error::other(error)),
         },
+        (Some(CORRUPT), _) => StoreError::Damaged {
+            what: format!("a damaged file, {place}"),
+            reason: format!("{error}: restore it from a backup, or name another data folder"),
+        },
         (Some(NOTADB), _) => StoreError::Damaged {
             what: format!("no SQLite database in {place}"),
             reason: format!("{error}: move that file away, or name another data folder"),
@@ -145,11 +167,50 @@ pub(super) struct Writer {
     pool: DatabaseConnection,
     /// Whether a transaction is open that nobody ended, since its future was dropped.
     left_open: Mutex<bool>,
+    /// The database's files as they were opened.
+    files: Vec<Opened>,
+}
+
+/// A file by its name and by what it was when it was opened.
+struct Opened {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl Opened {
+    fn look(path: &Path) -> io::Result<(u64, u64)> {
+        let file = fs::metadata(path)?;
+        Ok((file.dev(), file.ino()))
+    }
 }
 
 impl Writer {
     fn new(pool: DatabaseConnection) -> Self {
-        Self { pool, left_open: Mutex::new(false) }
+        Self { pool, left_open: Mutex::new(false), files: Vec::new() }
+    }
+
+    /// Keeps in mind which files these are: the database and its write-ahead log.
+    fn remember(&mut self, path: &Path) {
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        for path in [path.to_owned(), log.into()] {
+            if let Ok(identity) = Opened::look(&path) {
+                self.files.push(Opened { path, identity });
+            }
+        }
+    }
+
+    /// SQLite goes on with files that were deleted or replaced under it, and commits to what nobody will find again:
+    /// such a commit must not be acknowledged.
+    fn check_files(&self) -> Result<(), DbErr> {
+        let gone = |file: &&Opened| !Opened::look(&file.path).is_ok_and(|found| found == file.identity);
+        match self.files.iter().find(gone) {
+            None => Ok(()),
+            Some(file) => Err(DbErr::Conn(RuntimeErr::Internal(format!(
+                "{} was deleted or replaced while the hub runs: restore it and restart the hub",
+                file.path.display()
+            )))),
+        }
     }
 
     /// Waits for its turn and begins a transaction that may write.
@@ -223,7 +284,8 @@ impl Transaction<'_> {
             self.writer.roll_back().await;
         }
         *self.open = false;
-        committed.map(drop)
+        committed?;
+        self.writer.check_files()
     }
 
     /// Commits if the work is done, rolls back if it failed.

@@ -126,3 +126,31 @@ async fn a_database_that_npm_made_is_taken_as_it_is() {
     assert!((time::now() - event.timestamp).abs() < 60_000);
     assert_eq!((trace.state.as_str(), trace.seq), ("orphan", None));
 }
+
+#[tokio::test]
+async fn what_goes_into_a_deleted_file_is_not_acknowledged() {
+    for file_name in ["", "-wal"] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = in_file(&folder);
+        let store = file(&config).await;
+        one(&store, publish(event("e-1"), 7)).await.unwrap();
+        std::fs::remove_file(format!("{}{file_name}", config.place)).unwrap();
+        let error = one(&store, publish(event("e-2"), 8)).await.unwrap_err();
+        assert_eq!(error.code(), code::DB_UNAVAILABLE, "{error}");
+        assert!(error.is_retryable() && error.to_string().contains("deleted or replaced"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = in_file(&folder);
+    file(&config).await.close().await;
+    let path = config.place.to_string();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4_096..20_000].fill(0xA5);
+    std::fs::write(&path, bytes).unwrap();
+    let error = Store::open(&config).await.unwrap_err();
+    assert_eq!(error.code(), code::DB_FAULT);
+    assert!(error.to_string().contains(&path) && error.to_string().contains("backup"), "{error}");
+}

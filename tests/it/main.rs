@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
 
+mod bounded;
 mod golden_bytes;
+mod hostile_bytes;
 mod layering;
 mod one_outcome;
 mod package;
+mod process;
 mod programs;
 mod support;

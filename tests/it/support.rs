@@ -1,7 +1,7 @@
 //! What the promises are tested with: a hub in a temporary folder, clients, a link that speaks raw bytes, and
 //! conditions that are waited for.
 
-use std::{future::Future, path::PathBuf, time::Duration};
+use std::{future::Future, net::SocketAddr, path::PathBuf, time::Duration};
 
 use eventflow::{
     config::HubConfig,
@@ -75,23 +75,12 @@ impl TestHub {
 
     /// A link after its handshake, before its first record.
     pub async fn raw(&self) -> Raw {
-        let (config, name) = tls::client_config(&self.bundle(), None).expect("a client configuration");
-        let stream = TcpStream::connect(self.handle.info().address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let mut stream = TlsConnector::from(config).connect(name, stream).await.expect("a handshake");
-        let mut first = [0; 64];
-        let read = timeout(PATIENCE, stream.read(&mut first)).await.expect("the ready byte").unwrap();
-        assert_eq!(first[..read], [0x02], "the ready byte comes alone in its record");
-        Raw { stream, read: Vec::new() }
+        Raw::open(&self.bundle(), self.handle.info().address).await
     }
 
     /// A v1 link after `hello` and `welcome`.
     pub async fn v1(&self) -> Raw {
-        let mut raw = self.raw().await;
-        raw.send(&["hello", "1", "{}"]).await;
-        let welcome = raw.record().await.expect("a welcome");
-        assert_eq!(welcome[0], "welcome");
-        raw
+        self.raw().await.hello().await
     }
 }
 
@@ -102,6 +91,30 @@ pub struct Raw {
 }
 
 impl Raw {
+    /// Connects and takes the ready byte.
+    pub async fn open(bundle: &Bundle, address: SocketAddr) -> Self {
+        Self::over(bundle, TcpStream::connect(address).await.unwrap()).await
+    }
+
+    /// The same over a connection that was made already.
+    pub async fn over(bundle: &Bundle, stream: TcpStream) -> Self {
+        let (config, name) = tls::client_config(bundle, None).expect("a client configuration");
+        stream.set_nodelay(true).unwrap();
+        let mut stream = TlsConnector::from(config).connect(name, stream).await.expect("a handshake");
+        let mut first = [0; 64];
+        let read = timeout(PATIENCE, stream.read(&mut first)).await.expect("the ready byte").unwrap();
+        assert_eq!(first[..read], [0x02], "the ready byte comes alone in its record");
+        Self { stream, read: Vec::new() }
+    }
+
+    /// Says hello and takes the welcome.
+    pub async fn hello(mut self) -> Self {
+        self.send(&["hello", "1", "{}"]).await;
+        let welcome = self.record().await.expect("a welcome");
+        assert_eq!(welcome[0], "welcome");
+        self
+    }
+
     /// Sends one record.
     pub async fn send(&mut self, units: &[&str]) {
         let record = format!("{}\u{1e}", units.join("\u{1f}"));

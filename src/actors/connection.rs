@@ -152,7 +152,8 @@ impl Connection {
         Self::create(|ctx| {
             ctx.set_mailbox_capacity(1);
             let handle = Handle::new(ctx.address(), meter.clone());
-            let reading = actix_rt::spawn(reader::run(read, config.records, handle, metrics.clone()));
+            let reading =
+                actix_rt::spawn(reader::run(read, config.records, handle, outlet.clone(), metrics.clone()));
             let (done, mut written_all) = tokio::sync::oneshot::channel();
             let writing = actix_rt::spawn(async move {
                 written.await;

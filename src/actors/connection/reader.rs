@@ -5,16 +5,20 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{Connection, message::Inbound};
 use crate::{
-    actors::mail::Handle,
+    actors::{mail::Handle, outlet::Outlet},
     metrics::Metrics,
     wire::{Limits, Reader},
 };
+
+/// What is read, at most, of a link that was cut: more than its peer can have had under way by the rules.
+const MOST_AFTER_CUT: usize = 8 * 1024 * 1024;
 
 /// Reads until the end of the stream, an error, a record that breaks the limits, or the end of the connection.
 pub async fn run<R: AsyncRead + Unpin>(
     mut socket: R,
     limits: Limits,
     connection: Handle<Connection>,
+    outlet: Outlet,
     metrics: Metrics,
 ) {
     let mut reader = Reader::new(limits);
@@ -38,21 +42,32 @@ pub async fn run<R: AsyncRead + Unpin>(
             Err(error) => inbound.ended = Some(Some(error)),
         }
         let last = inbound.ended.is_some();
-        let broken = inbound.broken.is_some();
         if connection.deliver::<Inbound>(inbound).await.is_err() || last {
             return;
         }
-        if broken {
-            // What follows means nothing; it is read to the end so that the last words arrive.
-            drain(socket).await;
-            // The connection may have ended by its own deadline.
-            let _ = connection.deliver::<Inbound>(Inbound { ended: Some(None), ..Inbound::default() }).await;
+        // A record that breaks the limits cuts the link as well.
+        if outlet.is_cut() {
+            // What follows means nothing. Some of it is read, so that a peer that is still writing comes to read the
+            // last words; a peer that floods is left to TCP.
+            if drain(socket).await {
+                // The connection may have ended by its own deadline.
+                let _ =
+                    connection.deliver::<Inbound>(Inbound { ended: Some(None), ..Inbound::default() }).await;
+            }
             return;
         }
     }
 }
 
-async fn drain<R: AsyncRead + Unpin>(mut socket: R) {
-    let mut sink = vec![0; 4096];
-    while socket.read(&mut sink).await.is_ok_and(|read| read > 0) {}
+/// Reads on without a look at what comes. True: the stream ended; false: more came than is worth reading.
+async fn drain<R: AsyncRead + Unpin>(mut socket: R) -> bool {
+    let mut sink = vec![0; 16 * 1024];
+    let mut left = MOST_AFTER_CUT;
+    while let Ok(read @ 1..) = socket.read(&mut sink).await {
+        if read >= left {
+            return false;
+        }
+        left -= read;
+    }
+    true
 }

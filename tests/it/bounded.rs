@@ -101,7 +101,9 @@ impl Stage {
     /// One link was cut, for this reason, or none; queues are empty, nothing failed.
     async fn only_cut(&self, reason: Option<&str>) {
         let numbers = self.hub.numbers().await;
-        for (series, value) in numbers.iter().filter(|(series, _)| series.starts_with(CUT)) {
+        // A link that this test itself drops with bytes unread breaks in the hub's eyes.
+        let cuts = |series: &str| series.starts_with(CUT) && !series.contains("\"transport\"");
+        for (series, value) in numbers.iter().filter(|(series, _)| cuts(series)) {
             let expected = reason.is_some_and(|reason| series.contains(&format!("\"{reason}\"")));
             assert_eq!(*value, f64::from(u8::from(expected)), "{series}");
         }

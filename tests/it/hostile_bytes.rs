@@ -500,6 +500,26 @@ async fn floods_without_reading_are_cut_and_nothing_grows() {
     hub.assert_calm().await;
 }
 
+/// A link that was cut and floods on costs no more than the reading of a few MiB: the rest is left to TCP.
+#[tokio::test]
+async fn what_comes_after_a_cut_is_not_read_for_long() {
+    let hub = TestHub::start().await;
+    let healthy = Healthy::of(&hub).await;
+    let mut link = hub.v1().await;
+    let records =
+        repeated(&format!("publish\u{1f}1\u{1f}i\u{1f}d\u{1f}n\u{1f}p\u{1f}\u{1f}1\u{1e}"), 256 * 1024);
+    let mut sent = 0;
+    while timeout(PATIENCE, link.stream.write_all(&records)).await.expect("the hub closes it").is_ok() {
+        sent += records.len();
+    }
+    assert_eq!(cuts(&hub, "window_exceeded"), 1);
+    // 8 MiB, and what the system's buffers hold at both ends.
+    assert!(sent < 24 << 20, "the hub took {sent} bytes");
+    drop(link);
+    calm(&hub, healthy).await;
+    hub.stop().await;
+}
+
 /// Records without an end on many links at once: each holds one record's limit at most, and is cut there.
 #[tokio::test]
 async fn endless_records_are_cut_at_the_limit() {
@@ -572,7 +592,7 @@ fn printable(random: &mut fastrand::Rng) -> Vec<u8> {
 fn random_record(random: &mut fastrand::Rng) -> Vec<u8> {
     let mut record = random.choice(VERBS).unwrap_or_default().as_bytes().to_vec();
     for _ in 0..random.usize(0..9) {
-        record.push(0x1f);
+        record.extend(b"\x1f");
         match random.u8(0..8) {
             0 => record.extend(random.u64(..).to_string().bytes()),
             1 => record.extend(printable(random)),

@@ -1,7 +1,7 @@
 //! One binding's queue: what its consumers are to get next, a window in memory over what the database holds.
 
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -89,6 +89,9 @@ pub struct Binding {
     loaded: u64,
     mode: Mode,
     tickets: u64,
+    /// Attempts of events that went back to the database: a page may be read before it has their rows. Kept until
+    /// everything was read again.
+    counted: HashMap<u64, u32>,
 }
 
 impl Binding {
@@ -106,6 +109,7 @@ impl Binding {
             loaded: loaded.max(start_seq.saturating_sub(1)),
             mode: Mode::Idle,
             tickets: 0,
+            counted: HashMap::new(),
         }
     }
 
@@ -130,7 +134,9 @@ impl Binding {
         self.consumers = self.consumers.saturating_sub(1);
         if self.consumers == 0 {
             self.loaded = self.floor();
-            self.waiting.clear();
+            for (seq, waiting) in std::mem::take(&mut self.waiting) {
+                self.remember_attempts(seq, waiting.attempts);
+            }
             self.bytes = 0;
             self.mode = Mode::Idle;
         }
@@ -162,6 +168,8 @@ impl Binding {
     pub fn arrive(&mut self, event: &Arc<Dispatched>) -> bool {
         match &mut self.mode {
             Mode::Idle => false,
+            // A page showed it already: it was committed, and read, before it was dispatched.
+            Mode::Live if event.seq <= self.loaded => false,
             Mode::Live => {
                 if self.waiting.len() >= WINDOW_EVENTS || self.bytes >= WINDOW_BYTES {
                     self.mode = Mode::Lagging(None);
@@ -196,12 +204,20 @@ impl Binding {
     /// Keeps an event for the next consumer with credit.
     pub fn put(&mut self, waiting: Waiting) {
         if matches!(self.mode, Mode::Idle) {
-            self.loaded = self.loaded.min(waiting.event.seq.saturating_sub(1));
+            let Waiting { event, attempts } = waiting;
+            self.loaded = self.loaded.min(event.seq.saturating_sub(1));
+            self.remember_attempts(event.seq, attempts);
             return;
         }
         self.bytes += waiting.event.weight();
         if let Some(old) = self.waiting.insert(waiting.event.seq, waiting) {
             self.bytes -= old.event.weight();
+        }
+    }
+
+    fn remember_attempts(&mut self, seq: u64, attempts: u32) {
+        if attempts > 0 {
+            self.counted.insert(seq, attempts);
         }
     }
 
@@ -255,8 +271,15 @@ impl Binding {
         }
         let Some(reading) = slot.take() else { return Vec::new() };
         self.loaded = self.loaded.max(scanned);
+        let counted = &self.counted;
         let mut place: Vec<Waiting> = rows
             .into_iter()
+            .map(|mut waiting| {
+                if let Some(attempts) = counted.get(&waiting.event.seq) {
+                    waiting.attempts = waiting.attempts.max(*attempts);
+                }
+                waiting
+            })
             .filter(|waiting| {
                 !reading.ended.contains(&waiting.event.seq)
                     && !self.waiting.contains_key(&waiting.event.seq)
@@ -265,6 +288,7 @@ impl Binding {
             .collect();
         if !more && !reading.overflowed {
             self.mode = Mode::Live;
+            self.counted = HashMap::new();
             for event in reading.arrived {
                 if event.seq > self.loaded {
                     self.loaded = event.seq;
@@ -279,112 +303,4 @@ impl Binding {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::{Data, Domain, Event, EventId, Name, Pid};
-
-    fn event(seq: u64) -> Arc<Dispatched> {
-        let event = Event {
-            id: EventId::parse(format!("e{seq}")).unwrap(),
-            timestamp: 0,
-            domain: Domain::parse("d").unwrap(),
-            name: Name::parse("n").unwrap(),
-            pid: Pid::parse("p").unwrap(),
-            rid: None,
-            data: Data::parse("{}").unwrap(),
-        };
-        Arc::new(Dispatched::new(event, seq))
-    }
-
-    fn waiting(seq: u64) -> Waiting {
-        Waiting { event: event(seq), attempts: 0 }
-    }
-
-    fn binding() -> Binding {
-        Binding::new(Pattern::any(), Pattern::any(), 1, 0)
-    }
-
-    fn seqs(place: &[Waiting]) -> Vec<u64> {
-        place.iter().map(|waiting| waiting.event.seq).collect()
-    }
-
-    #[test]
-    fn what_arrives_while_a_page_is_read_follows_it_once() {
-        let mut binding = binding();
-        binding.joined();
-        let wanted = binding.want_page().unwrap();
-        assert_eq!(wanted.after, 0);
-        assert!(binding.want_page().is_none(), "one page at a time");
-        assert!(!binding.arrive(&event(3)));
-        assert!(!binding.arrive(&event(4)));
-        // The page already shows 3, and 2 has ended while it was read.
-        binding.ended(2);
-        let place = binding.page(Page {
-            ticket: wanted.ticket,
-            rows: vec![waiting(1), waiting(2), waiting(3)],
-            scanned: 3,
-            more: false,
-        });
-        assert_eq!(seqs(&place), [1, 3, 4]);
-        assert!(binding.is_live());
-        assert!(binding.arrive(&event(5)));
-    }
-
-    #[test]
-    fn a_full_window_leaves_the_rest_to_the_database() {
-        let mut binding = binding();
-        binding.joined();
-        let wanted = binding.want_page().unwrap();
-        binding.page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false });
-        for seq in 1..=WINDOW_EVENTS as u64 {
-            assert!(binding.arrive(&event(seq)));
-            binding.put(waiting(seq));
-        }
-        assert!(!binding.arrive(&event(5_000)));
-        assert!(!binding.is_live());
-        assert!(binding.want_page().is_none(), "still full");
-        while binding.waiting() > LOW_WATER {
-            binding.take();
-        }
-        assert_eq!(binding.want_page().unwrap().after, WINDOW_EVENTS as u64);
-    }
-
-    #[test]
-    fn the_last_consumer_to_leave_gives_the_memory_back() {
-        let mut binding = binding();
-        binding.joined();
-        let wanted = binding.want_page().unwrap();
-        for waiting in binding.page(Page {
-            ticket: wanted.ticket,
-            rows: vec![waiting(4), waiting(7)],
-            scanned: 7,
-            more: false,
-        }) {
-            binding.put(waiting);
-        }
-        binding.left();
-        assert_eq!(binding.waiting(), 0);
-        assert_eq!(binding.floor(), 3);
-        binding.put(waiting(2));
-        assert_eq!(binding.floor(), 1, "what comes back late is read again");
-        binding.joined();
-        assert_eq!(binding.want_page().unwrap().after, 1);
-    }
-
-    #[test]
-    fn an_overflown_buffer_means_another_page() {
-        let mut binding = binding();
-        binding.joined();
-        let wanted = binding.want_page().unwrap();
-        for seq in 1..=(WINDOW_EVENTS as u64 + 1) {
-            binding.arrive(&event(seq));
-        }
-        assert!(
-            binding
-                .page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false })
-                .is_empty()
-        );
-        assert!(!binding.is_live());
-        assert_eq!(binding.want_page().unwrap().after, 0);
-    }
-}
+mod tests;

@@ -191,7 +191,8 @@ impl Group {
             }
             let bindings = &mut self.bindings;
             matched.retain(|id| bindings.get_mut(id).is_some_and(|binding| binding.arrive(event)));
-            if !matched.is_empty() {
+            // A page of another binding may have shown it already, and somebody got it.
+            if !matched.is_empty() && !self.taken.contains_key(&event.seq) {
                 self.place(Waiting { event: event.clone(), attempts: 0 }, &matched, now, effects);
             }
         }

@@ -85,6 +85,8 @@ pub struct Deliveries {
     known: HashMap<(String, String), i64>,
     /// Consumers whose binding is being made.
     joining: HashSet<ConsumerKey>,
+    /// Bindings on their way to the database and back: the group's floor doesn't know where they start.
+    being_made: usize,
     head: u64,
     saved: u64,
     ticks: u32,
@@ -127,6 +129,7 @@ impl Deliveries {
             group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH)),
             known: HashMap::new(),
             joining: HashSet::new(),
+            being_made: 0,
             head: loaded.head,
             saved: loaded.cursor,
             ticks: 0,
@@ -174,6 +177,7 @@ impl Deliveries {
     fn make_binding(&mut self, message: Consume, ctx: &mut Context<Self>) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
         self.joining.insert(key);
+        self.being_made += 1;
         let now = now();
         let (made, answer) = tokio::sync::oneshot::channel();
         self.journal.signal(Bind {
@@ -189,6 +193,7 @@ impl Deliveries {
         });
         ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
             let wanted = deliveries.joining.remove(&key);
+            deliveries.being_made -= 1;
             match answer {
                 Ok(Ok(binding)) => {
                     let id = deliveries.bind(binding, 0);
@@ -281,6 +286,10 @@ impl Deliveries {
 
     /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
     fn save_cursor(&mut self) {
+        if self.being_made > 0 {
+            // It would pass what a new binding is still to be offered.
+            return;
+        }
         if let Some(floor) = self.group.floor().filter(|floor| *floor > self.saved) {
             self.saved = floor;
             let cursor = Write::Cursor { hub: self.config.hub.clone(), group: String::new(), seq: floor };

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     actors::{
         connection::{Core, restart},
+        journal::Journal,
         life::{Exited, Halt, Life},
         listener::{self, Door, Listener, ListenerConfig},
         mail::{Handle, mail, measured},
@@ -33,6 +34,8 @@ const FAILURES: usize = 3;
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// The first wait before a restart; it doubles with each failure in the window.
 const BACKOFF: Duration = Duration::from_millis(20);
+/// How often the end of an old journal is looked for.
+const LOOK: Duration = Duration::from_millis(5);
 /// Places in the mailboxes of monitor and listener.
 const MAILBOX: usize = 1_024;
 
@@ -190,28 +193,31 @@ impl Guardian {
         self.ready(Readiness::Starting);
         let old = self.core.send_replace(None);
         self.listener.signal(listener::CutAll { reason: CutReason::Restart, fault: restart() });
-        if let Some(Core { journal, registry, deliveries }) = old {
-            registry.signal(Halt);
-            deliveries.signal(Halt);
-            journal.signal(Halt);
-        }
+        let old = old.map(halt);
         if self.failures.len() > FAILURES {
             self.give_up(kind, self.failures.len());
             return;
         }
         let wait = BACKOFF * 2_u32.saturating_pow(u32::try_from(self.failures.len()).unwrap_or(u32::MAX))
             + Duration::from_millis(fastrand::u64(0..20));
-        self.remake_core(wait, ctx);
+        self.remake_core(wait, old, ctx);
     }
 
-    fn remake_core(&mut self, wait: Duration, ctx: &mut Context<Self>) {
+    /// Makes the next core, not before the journal of the old one is gone: what that one is still committing
+    /// belongs to the state that the new core begins with, since nobody dispatches it any more.
+    fn remake_core(&mut self, wait: Duration, old: Option<Handle<Journal>>, ctx: &mut Context<Self>) {
         let (parts, generation) = (self.parts.clone(), self.generation);
         let made = async move {
             tokio::time::sleep(wait).await;
+            while old.as_ref().is_some_and(Handle::is_alive) {
+                tokio::time::sleep(LOOK).await;
+            }
             parts.make(generation).await
         };
         ctx.spawn(wrap_future::<_, Self>(made).map(move |made, guardian, ctx| match made {
-            _ if guardian.draining || generation != guardian.generation => {}
+            _ if guardian.draining || generation != guardian.generation => {
+                made.ok().map(halt);
+            }
             Ok(core) => {
                 guardian.monitor.signal(UseJournal(core.journal.clone()));
                 guardian.core.send_replace(Some(core));
@@ -221,7 +227,7 @@ impl Guardian {
             Err(error) => {
                 tracing::error!(%error, "the core can't be made yet");
                 guardian.ready(Readiness::Degraded { reason: error.to_string() });
-                guardian.remake_core((wait * 2).min(Duration::from_secs(5)), ctx);
+                guardian.remake_core((wait * 2).min(Duration::from_secs(5)), None, ctx);
             }
         }));
     }
@@ -237,6 +243,15 @@ impl Guardian {
         // The hub's thread is gone only when all is over.
         let _ = self.gave_up.send(error);
     }
+}
+
+/// Ends a core. Its journal first finishes what it is committing.
+fn halt(core: Core) -> Handle<Journal> {
+    let Core { journal, registry, deliveries } = core;
+    registry.signal(Halt);
+    deliveries.signal(Halt);
+    journal.signal(Halt);
+    journal
 }
 
 impl Actor for Guardian {

@@ -72,8 +72,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                         self.send().await?;
                         return self.close().await;
                     }
-                    // Nobody waits for these any more; the last words are to get through.
-                    _ if outlet.is_cut() => {}
+                    // Answers are few, and tell a client what needs no second try. For the rest nobody waits any
+                    // more; the last words are to get through.
+                    frame if outlet.is_cut() && !matches!(frame, Frame::Answers(_)) => drop(frame),
                     frame => self.frame(frame).await?,
                 }
                 drop(weight);

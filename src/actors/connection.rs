@@ -104,6 +104,10 @@ pub struct Connection {
     pings: u64,
     /// The session is over; only last words are under way.
     gone: bool,
+    /// The other end closed its side.
+    reader_done: bool,
+    /// All was sent, and our side is closed.
+    writer_done: bool,
     dialect: Dialect,
     /// Reader and writer; they end with the connection.
     tasks: [JoinHandle<()>; 2],
@@ -151,21 +155,20 @@ impl Connection {
             ctx.set_mailbox_capacity(1);
             let handle = Handle::new(ctx.address(), meter.clone());
             let reading = actix_rt::spawn(reader::run(read, config.records, handle, metrics.clone()));
-            let (done, mut written_all) = tokio::sync::oneshot::channel();
+            let (done, written_all) = tokio::sync::oneshot::channel::<()>();
             let writing = actix_rt::spawn(async move {
                 written.await;
-                // The connection may have ended before its writer.
-                let _ = done.send(());
+                drop(done);
             });
-            let end = async move {
-                tokio::select! {
-                    Some(cut) = cuts.recv() => Some(cut),
-                    _ = &mut written_all => None,
+            ctx.spawn(wrap_future::<_, Self>(written_all).map(|_, connection, ctx| {
+                connection.writer_done = true;
+                connection.end_if_over(ctx);
+            }));
+            let cut = async move { cuts.recv().await };
+            ctx.spawn(wrap_future::<_, Self>(cut).map(|cut, connection, ctx| {
+                if let Some(cut) = cut {
+                    connection.cut(&cut, ctx);
                 }
-            };
-            ctx.spawn(wrap_future::<_, Self>(end).map(|cut, connection, ctx| match cut {
-                Some(cut) => connection.cut(&cut, ctx),
-                None => ctx.stop(),
             }));
             ctx.run_interval((config.ping / 4).clamp(TICK_MIN, TICK_MAX), Self::tick);
             Self {
@@ -184,6 +187,8 @@ impl Connection {
                 heard: Instant::now(),
                 pings: 0,
                 gone: false,
+                reader_done: false,
+                writer_done: false,
                 dialect: Dialect::Npm,
                 tasks: [reading, writing],
                 _permit: permit,
@@ -208,6 +213,14 @@ impl Connection {
         self.leave();
         self.outlet.bye((self.dialect == Dialect::V1).then(|| fault.clone()));
         ctx.run_later(LAST_WORDS, |_, ctx| ctx.stop());
+    }
+
+    /// Nothing comes any more and nothing goes. A link that isn't cut needs no word of the other end: its writer
+    /// ended by an error, or after everything was sent.
+    fn end_if_over(&self, ctx: &mut Context<Self>) {
+        if self.writer_done && (self.reader_done || !self.outlet.is_cut()) {
+            ctx.stop();
+        }
     }
 
     fn tick(&mut self, _: &mut Context<Self>) {
@@ -308,6 +321,8 @@ impl Handler<Inbound> for Connection {
             // What is queued still goes out: the other end may have closed only its own side.
             self.leave();
             self.outlet.bye(None);
+            self.reader_done = true;
+            self.end_if_over(ctx);
             ctx.run_later(LAST_WORDS, |_, ctx| ctx.stop());
         }
     }

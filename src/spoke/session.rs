@@ -5,6 +5,7 @@ mod consumers;
 mod publishes;
 mod queries;
 mod replies;
+mod settling;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,13 @@ use bytes::BytesMut;
 use tokio::time::Instant;
 
 pub(super) use self::replies::Heard;
-use self::{consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions};
+use self::{
+    consumers::Consumers,
+    publishes::Publishes,
+    queries::Queries,
+    settling::{Deferred, Settling},
+    subscriptions::Subscriptions,
+};
 use super::{
     Drained, PublishError, Status,
     backoff::Backoff,
@@ -37,7 +44,7 @@ enum Asked {
     Unsubscribe(Option<Answering<()>>),
     Consume(Key),
     Stop(Key),
-    Settle(Option<Answering<()>>),
+    Settle(Settling),
 }
 
 #[derive(Debug)]
@@ -61,6 +68,7 @@ pub(super) struct Session {
     queries: Queries,
     subscriptions: Subscriptions,
     consumers: Consumers,
+    deferred: Deferred,
 }
 
 impl Session {
@@ -82,6 +90,7 @@ impl Session {
             queries: Queries::default(),
             subscriptions: Subscriptions::default(),
             consumers: Consumers::default(),
+            deferred: Deferred::default(),
         }
     }
 
@@ -108,7 +117,7 @@ impl Session {
         self.queries.link_down();
         self.subscriptions.link_down();
         self.consumers.link_down();
-        for (_, asked) in self.asked.drain() {
+        for (_, asked) in std::mem::take(&mut self.asked) {
             // Callers that have gone away need no answer.
             match asked {
                 // Registered again on the next link, or forgotten with this one.
@@ -117,11 +126,11 @@ impl Session {
                 Asked::Unsubscribe(answer) => {
                     let _ = answer.map(|answer| answer.send(Ok(())));
                 }
-                Asked::Settle(answer) => {
-                    self.consumers.lost();
-                    let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
-                }
+                Asked::Settle(settling) => self.void(settling, fault),
             }
+        }
+        for settling in self.deferred.drain() {
+            self.void(settling, fault);
         }
     }
 
@@ -186,14 +195,17 @@ impl Session {
         out.len() > before
     }
 
-    /// Tells callers whose deadline has passed.
+    /// Tells callers whose deadline has passed, and the hub what it couldn't take before.
     pub(super) fn expire(&mut self, now: Instant) {
         self.publishes.expire(now);
+        while let Some(Settling { claim, how, answer }) = self.deferred.pop_due(now) {
+            self.settle(claim, how, answer);
+        }
     }
 
     /// When to look again, if ever.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.publishes.next_due()
+        [self.publishes.next_due(), self.deferred.next_due()].into_iter().flatten().min()
     }
 
     /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.
@@ -221,11 +233,13 @@ impl Session {
         self.reason = fault.clone();
         let open = std::mem::take(&mut self.asked);
         let requests = self.queries.close(fault) + open.len();
-        for (_, asked) in open {
-            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(Some(answer)) = asked {
-                // A caller that has gone away needs no answer.
-                let _ = answer.send(Err(Failure::Closed(fault.clone())));
-            }
+        let answers = open.into_values().filter_map(|asked| match asked {
+            Asked::Unsubscribe(answer) | Asked::Settle(Settling { answer, .. }) => answer,
+            _ => None,
+        });
+        for answer in answers.chain(self.deferred.drain().filter_map(|settling| settling.answer)) {
+            // A caller that has gone away needs no answer.
+            let _ = answer.send(Err(Failure::Closed(fault.clone())));
         }
         self.control.clear();
         self.hub = None;
@@ -321,6 +335,13 @@ impl Session {
         }
     }
 
+    /// The link is gone before the claim's end was confirmed.
+    fn void(&mut self, settling: Settling, fault: &Fault) {
+        self.consumers.lost();
+        // A caller that has gone away needs no answer.
+        let _ = settling.answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
+    }
+
     fn settle(&mut self, claim: ClaimId, how: Settle, answer: Option<Answering<()>>) {
         let token = claim.token;
         if claim.link != self.link || !self.consumers.settle(token) {
@@ -336,10 +357,12 @@ impl Session {
         let req = self.next_req();
         let request = match how {
             Settle::Ack => Request::Ack { req, token },
-            Settle::Nack { reason } => Request::Nack { req, token, options: NackOptions { reason } },
+            Settle::Nack { ref reason } => {
+                Request::Nack { req, token, options: NackOptions { reason: reason.clone() } }
+            }
             Settle::Release => Request::Release { req, token },
         };
-        self.ask(req, Asked::Settle(answer), request);
+        self.ask(req, Asked::Settle(Settling { claim, how, answer }), request);
     }
 
     fn ask(&mut self, req: Req, asked: Asked, request: Request) {

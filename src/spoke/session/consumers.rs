@@ -117,6 +117,11 @@ impl Consumers {
         self.held.remove(&token)
     }
 
+    /// The hub couldn't take the claim's end: it is held again.
+    pub(super) fn hold(&mut self, token: Token) {
+        self.held.insert(token);
+    }
+
     /// A claim was settled too late.
     pub(super) fn lost(&mut self) {
         self.lost += 1;

@@ -2,9 +2,9 @@
 
 use tokio::time::Instant;
 
-use super::{Asked, Session};
+use super::{Asked, Session, settling::Settling};
 use crate::{
-    event::{Fault, code},
+    event::{Fault, Retry, code},
     spoke::command::{ClaimId, Failure, Settle},
     wire::{Answer, HubAddress, Reply, Req},
 };
@@ -75,7 +75,7 @@ impl Session {
                     "the hub confirmed a subscription without its position: update the hub or this client";
                 self.subscriptions.refused(key, Fault::refused(code::INVALID_RECORD, text));
             }
-            (Asked::Unsubscribe(answer) | Asked::Settle(answer), _) => {
+            (Asked::Unsubscribe(answer) | Asked::Settle(Settling { answer, .. }), _) => {
                 // A caller that has gone away needs no answer.
                 let _ = answer.map(|answer| answer.send(Ok(())));
             }
@@ -103,7 +103,11 @@ impl Session {
             Asked::Unsubscribe(answer) => {
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
-            Asked::Settle(answer) => {
+            Asked::Settle(settling) if let Retry::After(wait) = fault.retry => {
+                self.consumers.hold(settling.claim.token);
+                self.deferred.push(settling, req, wait, now);
+            }
+            Asked::Settle(Settling { answer, .. }) => {
                 if fault.code == code::CLAIM_LOST {
                     self.consumers.lost();
                 }

@@ -271,3 +271,26 @@ async fn closing_lets_a_handler_end_and_even_publish() {
     assert!(closing.await.unwrap().is_clean());
     assert!(spoke.status().closed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_ack_that_the_hub_cant_take_now_is_told_again() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let (mut claims, sub) = claims(&spoke, &mut link).await;
+    link.claim(sub, 7).await;
+    let claim = claims.next().await.unwrap();
+    let (settled, ()) = tokio::join!(claim.ack(), async {
+        match link.request().await {
+            Request::Ack { req, token: 7 } => {
+                let fault = Fault::retryable(code::DB_FULL, "the disk is full", Duration::from_secs(1));
+                link.send(Reply::Err { req, fault }).await;
+            }
+            other => panic!("expected an ack: {other:?}"),
+        }
+        let began = tokio::time::Instant::now();
+        assert_eq!(link.acked().await, 7);
+        assert!(began.elapsed() >= Duration::from_secs(1), "not before the hub asked for it");
+    });
+    assert_eq!(settled, Ok(()));
+    assert_eq!(spoke.status().claims_lost, 0);
+}

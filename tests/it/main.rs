@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
 
+mod a_claim_ends_with_its_link;
+mod acked_is_committed;
+mod core_restart;
+mod drain;
 mod golden_bytes;
 mod layering;
 mod one_outcome;

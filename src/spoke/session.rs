@@ -2,10 +2,10 @@
 //! time and never reads a clock.
 
 mod consumers;
+mod deferred;
 mod publishes;
 mod queries;
 mod replies;
-mod settling;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
@@ -22,9 +22,9 @@ use tokio::time::Instant;
 pub(super) use self::replies::Heard;
 use self::{
     consumers::Consumers,
+    deferred::{Deferred, Later, Settling},
     publishes::Publishes,
     queries::Queries,
-    settling::{Deferred, Settling},
     subscriptions::Subscriptions,
 };
 use super::{
@@ -129,7 +129,7 @@ impl Session {
                 Asked::Settle(settling) => self.void(settling, fault),
             }
         }
-        for settling in self.deferred.drain() {
+        for settling in self.deferred.void() {
             self.void(settling, fault);
         }
     }
@@ -198,8 +198,12 @@ impl Session {
     /// Tells callers whose deadline has passed, and the hub what it couldn't take before.
     pub(super) fn expire(&mut self, now: Instant) {
         self.publishes.expire(now);
-        while let Some(Settling { claim, how, answer }) = self.deferred.pop_due(now) {
-            self.settle(claim, how, answer);
+        while let Some(later) = self.deferred.pop_due(now) {
+            match later {
+                Later::Settle(Settling { claim, how, answer }) => self.settle(claim, how, answer),
+                Later::Subscribe(key) => self.subscribe(key),
+                Later::Consume(key) => self.consume(key),
+            }
         }
     }
 
@@ -237,7 +241,7 @@ impl Session {
             Asked::Unsubscribe(answer) | Asked::Settle(Settling { answer, .. }) => answer,
             _ => None,
         });
-        for answer in answers.chain(self.deferred.drain().filter_map(|settling| settling.answer)) {
+        for answer in answers.chain(self.deferred.void().filter_map(|settling| settling.answer)) {
             // A caller that has gone away needs no answer.
             let _ = answer.send(Err(Failure::Closed(fault.clone())));
         }

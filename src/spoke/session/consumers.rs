@@ -101,6 +101,18 @@ impl Consumers {
         }
     }
 
+    /// The hub can't restore it yet. False: its first caller still waits and decides, or it is being stopped.
+    pub(super) fn put_off(&mut self, key: Key) -> bool {
+        let Some(entry) = self.all.get_mut(&key) else { return false };
+        if entry.first.is_some() || entry.stopping {
+            return false;
+        }
+        if let Some(sub) = entry.sub.take() {
+            self.numbers.remove(&sub);
+        }
+        true
+    }
+
     /// A claim has come. False: nobody takes it, it is to be handed back. A claim that doesn't fit (the hub
     /// gave more than the credit) hands itself back when it is dropped here.
     pub(super) fn claimed(&mut self, sub: Sub, id: ClaimId, attempt: u32, seq: u64, event: Event) -> bool {

@@ -2,7 +2,10 @@
 
 use tokio::time::Instant;
 
-use super::{Asked, Session, settling::Settling};
+use super::{
+    Asked, Session,
+    deferred::{Later, Settling},
+};
 use crate::{
     event::{Fault, Retry, code},
     spoke::command::{ClaimId, Failure, Settle},
@@ -93,6 +96,18 @@ impl Session {
             return;
         };
         match asked {
+            Asked::Subscribe(key)
+                if let Retry::After(wait) = fault.retry
+                    && self.subscriptions.put_off(key) =>
+            {
+                self.deferred.push(Later::Subscribe(key), req, wait, now);
+            }
+            Asked::Consume(key)
+                if let Retry::After(wait) = fault.retry
+                    && self.consumers.put_off(key) =>
+            {
+                self.deferred.push(Later::Consume(key), req, wait, now);
+            }
             Asked::Subscribe(key) => self.subscriptions.refused(key, fault),
             Asked::Consume(key) => self.consumers.refused(key, fault),
             Asked::Stop(key) => {
@@ -105,7 +120,7 @@ impl Session {
             }
             Asked::Settle(settling) if let Retry::After(wait) = fault.retry => {
                 self.consumers.hold(settling.claim.token);
-                self.deferred.push(settling, req, wait, now);
+                self.deferred.push(Later::Settle(settling), req, wait, now);
             }
             Asked::Settle(Settling { answer, .. }) => {
                 if fault.code == code::CLAIM_LOST {

@@ -129,6 +129,12 @@ impl Subscriptions {
         Some(sub)
     }
 
+    /// The hub can't restore it yet. False: its first caller still waits, and decides.
+    pub(super) fn put_off(&mut self, key: Key) -> bool {
+        let restored = self.all.get(&key).is_some_and(|entry| entry.first.is_none());
+        restored && self.unregister(key).is_some()
+    }
+
     /// Its reader has caught up. True: it is to be registered again.
     pub(super) fn drained(&mut self, key: Key) -> bool {
         match self.all.get_mut(&key) {

@@ -294,3 +294,23 @@ async fn an_ack_that_the_hub_cant_take_now_is_told_again() {
     assert_eq!(settled, Ok(()));
     assert_eq!(spoke.status().claims_lost, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_a_busy_hub_cant_restore_yet_is_restored_later() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let (mut claims, _) = claims(&spoke, &mut link).await;
+    drop(link);
+    let mut link = hub.relinked().await;
+    match link.request().await {
+        Request::Consume { req, .. } => {
+            let fault = Fault::retryable(code::HUB_BUSY, "wait a moment", Duration::from_millis(50));
+            link.send(Reply::Err { req, fault }).await;
+        }
+        other => panic!("expected a consume: {other:?}"),
+    }
+    let sub = link.consuming().await;
+    link.claim(sub, 7).await;
+    assert_eq!(claims.next().await.unwrap().event().id.as_str(), "e7");
+    assert_eq!(claims.fault(), None);
+}

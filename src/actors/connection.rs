@@ -170,6 +170,8 @@ impl Connection {
                     connection.cut(&cut, ctx);
                 }
             }));
+            meter.spawned();
+            metrics.hub().links.of(Dialect::Npm).inc();
             ctx.run_interval((config.ping / 4).clamp(TICK_MIN, TICK_MAX), Self::tick);
             Self {
                 session: Session::new(config.welcome.limits.subscriptions as usize),
@@ -283,12 +285,13 @@ impl Actor for Connection {
     type Context = Context<Self>;
 
     fn started(&mut self, _: &mut Self::Context) {
-        self.meter.spawned();
-        self.metrics.hub().links.of(self.dialect).inc();
         self.monitor.note(Notice::connected(&self.uid));
     }
+}
 
-    fn stopped(&mut self, _: &mut Self::Context) {
+/// However it ends, by a panic too: what it held is offered again, and nobody takes it for alive.
+impl Drop for Connection {
+    fn drop(&mut self) {
         self.leave();
         for task in &self.tasks {
             task.abort();

@@ -88,7 +88,7 @@ async fn a_drain_waits_for_handlers_and_refuses_new_events() {
 
 #[tokio::test]
 async fn a_handler_that_never_ends_is_told_of_and_its_event_comes_again() {
-    let hub = TestHub::with(|config| config.limits.drain = Duration::from_millis(500)).await;
+    let hub = TestHub::with(|config| config.limits.drain = Duration::from_secs(3)).await;
     let spoke = hub.spoke().await;
     let (begun, mut begins) = mpsc::unbounded_channel();
     let handler = move |event: eventflow::event::Event| {

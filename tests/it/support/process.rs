@@ -35,11 +35,16 @@ pub struct Process {
 
 impl Home {
     pub fn new() -> Self {
-        // Both at once, so that they differ. Nobody else gets them in between, as ports are handed out in turn.
-        let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        // Below those that the system hands out by itself: nobody gets them while the hub is away.
+        let free = || loop {
+            let port = fastrand::u16(10_000..32_000);
+            if let Ok(listener) = std::net::TcpListener::bind(("127.0.0.1", port)) {
+                return (port, listener);
+            }
+        };
+        // Both at once, so that they differ.
         let (link, admin) = (free(), free());
-        let port = |listener: &std::net::TcpListener| listener.local_addr().unwrap().port();
-        Self { folder: tempfile::tempdir().unwrap(), port: port(&link), admin: port(&admin) }
+        Self { folder: tempfile::tempdir().unwrap(), port: link.0, admin: admin.0 }
     }
 
     pub fn data(&self) -> PathBuf {

@@ -1,7 +1,7 @@
 //! Promise: what is acked is committed. A hub that is killed at any moment loses nothing that it acknowledged, and each
 //! event gets one outcome after its restart.
 //!
-//! The hub is killed 3 times; `EVENTFLOW_TEST_LONG=1` makes that 20. `EVENTFLOW_TEST_SEED` repeats a run.
+//! The hub is killed 3 times under 2,000 publishes per second; `EVENTFLOW_TEST_LONG=1` makes that 20 times under 5,000. `EVENTFLOW_TEST_SEED` repeats a run.
 
 use std::{
     collections::BTreeMap,
@@ -16,13 +16,10 @@ use eventflow::{
 
 use crate::support::{
     PATIENCE, Raw, TestHub,
-    load::Load,
+    load::{self, Load},
     process::{Home, has},
     until,
 };
-
-/// Publishes per second, over all publishers.
-const RATE: usize = 5_000;
 
 fn seed() -> u64 {
     let seed = std::env::var("EVENTFLOW_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
@@ -33,14 +30,14 @@ fn seed() -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hub_killed_under_load_loses_nothing_that_it_acked() {
-    let kills = if std::env::var_os("EVENTFLOW_TEST_LONG").is_some() { 20 } else { 3 };
+    let kills = if load::is_long() { 20 } else { 3 };
     let mut random = fastrand::Rng::with_seed(seed());
     let home = Home::new();
     let mut hub = home.start().await;
     assert_eq!(home.metric("eventflow_store_synchronous ").await, Some(2.0), "synchronous = FULL");
     let publishers = vec![home.spoke().await, home.spoke().await];
     let workers = vec![home.spoke().await, home.spoke().await];
-    let load = Load::start(publishers, workers, RATE).await;
+    let load = Load::start(publishers, workers, load::rate()).await;
     for kill in 0..kills {
         if kill % 5 == 4 {
             // Not even ready yet.

@@ -1,5 +1,7 @@
 //! Promise: a fault inside the core costs nothing that was acked. The core restarts from the database, clients come back
 //! by themselves; one that fails again and again ends the hub.
+//!
+//! The load is 2,000 publishes per second, with `EVENTFLOW_TEST_LONG=1` 5,000.
 
 use std::time::Duration;
 
@@ -11,7 +13,11 @@ use eventflow::{
 };
 use tokio::time::timeout;
 
-use crate::support::{PATIENCE, TestHub, load::Load, until};
+use crate::support::{
+    PATIENCE, TestHub,
+    load::{self, Load},
+    until,
+};
 
 const CORE: [ActorKind; 3] = [ActorKind::Journal, ActorKind::Registry, ActorKind::Deliveries];
 
@@ -33,7 +39,7 @@ async fn a_panic_of_any_part_of_the_core_loses_nothing_that_was_acked() {
     let hub = TestHub::start().await;
     let publishers = vec![spoke(&hub).await, spoke(&hub).await];
     let workers = vec![spoke(&hub).await, spoke(&hub).await];
-    let load = Load::start(publishers, workers, 5_000).await;
+    let load = Load::start(publishers, workers, load::rate()).await;
     for (at, kind) in CORE.into_iter().enumerate() {
         load.acks(500).await;
         let cuts = hub.handle.metrics().hub.cuts["restart"];

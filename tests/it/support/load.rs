@@ -25,6 +25,16 @@ const PIDS: usize = 16;
 /// How often publishers publish their share.
 const TICK: Duration = Duration::from_millis(5);
 
+/// Whether the long versions of tests are asked for.
+pub fn is_long() -> bool {
+    std::env::var_os("EVENTFLOW_TEST_LONG").is_some()
+}
+
+/// Publishes per second, over all publishers: what two busy cores bear beside other tests, or the full load.
+pub fn rate() -> usize {
+    if is_long() { 5_000 } else { 2_000 }
+}
+
 /// What is known of the events.
 #[derive(Debug, Default)]
 pub struct Book {

@@ -278,6 +278,7 @@ fn core_parts(
             },
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
+            link_bytes: clamp(limits.outbound_bytes) / 2,
         },
         epoch,
         readiness: readiness.clone(),

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::{clock::Sequence, message::Publishing};
+use super::{message::Publishing, sequence::Sequence};
 use crate::{
     actors::{
-        deliveries::{Finish, Settled},
+        deliveries::{Finish, Recorded, Settled},
         dispatched::Dispatched,
         outlet::{Answered, Frame, LinkId, Outlet, WindowPermit},
     },
@@ -36,6 +36,8 @@ pub enum ReplyTo {
         /// What was to be recorded.
         outcome: Outcome,
     },
+    /// Deliveries, that an attempt is no longer under way.
+    Attempt,
     /// Whoever made the binding.
     Binding(oneshot::Sender<Result<Binding, Fault>>),
     /// Nobody: a failure is logged.
@@ -99,8 +101,8 @@ impl Batch {
 pub struct Told {
     /// Events to dispatch, in sequence.
     pub committed: Vec<Arc<Dispatched>>,
-    /// Outcomes of claims.
-    pub recorded: Vec<Settled>,
+    /// Outcomes and attempts.
+    pub recorded: Recorded,
 }
 
 /// Answers the publishers, and gathers what the rest of the core must hear.
@@ -138,7 +140,7 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 });
             }
             ReplyTo::Claim { token, outcome } => {
-                told.recorded.push(Settled {
+                told.recorded.settled.push(Settled {
                     token,
                     outcome,
                     result: result.map(|_| ()).map_err(Fault::from),
@@ -153,17 +155,23 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 // Whoever asked may be gone: the binding stays all the same.
                 let _ = made.send(bound);
             }
-            ReplyTo::Nobody => {
-                if let Err(error) = result {
-                    tracing::warn!(%error, "a row that nobody waits for wasn't written");
-                }
+            ReplyTo::Attempt => {
+                told.recorded.attempts += 1;
+                warn_unwritten(result);
             }
+            ReplyTo::Nobody => warn_unwritten(result),
         }
     }
     for (outlet, answers) in answers.into_values() {
         outlet.send(Frame::Answers(answers));
     }
     told
+}
+
+fn warn_unwritten(result: Result<Written, StoreError>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "a row that nobody waits for wasn't written");
+    }
 }
 
 /// Refuses publishes that never reach the queue.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
 
+mod drain_hands_back;
 mod golden_bytes;
 mod layering;
 mod one_outcome;

@@ -27,7 +27,7 @@ use super::{
     journal::{Bind, Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, LinkId},
+    outlet::{Frame, LinkId, Word},
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -216,9 +216,7 @@ impl Deliveries {
                         message.outlet.answer(message.req, Ok(Answer::Position(position)));
                     }
                 }
-                Ok(Err(error)) => {
-                    message.outlet.answer(message.req, Err(error));
-                }
+                Ok(Err(error)) => refuse(&message, error),
                 // The journal is gone: the core restarts, and cuts the link with that reason.
                 Err(_) => {}
             }
@@ -326,7 +324,7 @@ impl Handler<Consume> for Deliveries {
     fn handle(&mut self, message: Consume, ctx: &mut Self::Context) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
         if self.group.has_consumer(key) || self.joining.contains_key(&key) {
-            message.outlet.answer(message.req, Err(still_held(message.sub)));
+            refuse(&message, still_held(message.sub));
             return;
         }
         let patterns = (message.domain.as_str().to_owned(), message.name.as_str().to_owned());
@@ -459,6 +457,12 @@ impl Handler<Panic> for Deliveries {
     fn handle(&mut self, _: Panic, _: &mut Self::Context) {
         panic!("deliveries were told to panic");
     }
+}
+
+/// The consumer doesn't come to be: its link forgets the number.
+fn refuse(message: &Consume, fault: Fault) {
+    message.outlet.tell(Word::Refused(message.sub));
+    message.outlet.answer(message.req, Err(fault));
 }
 
 fn claim_lost() -> Fault {

@@ -18,7 +18,6 @@ use super::{
 use crate::{
     actors::{
         connection::{Core, restart},
-        journal::Journal,
         life::{Exited, Halt, Life},
         listener::{self, Door, Listener, ListenerConfig},
         mail::{Handle, mail, measured},
@@ -28,14 +27,14 @@ use crate::{
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
 };
 
+/// Actors of a core: journal, registry, deliveries.
+const CORE: usize = 3;
 /// The core may fail so often…
 const FAILURES: usize = 3;
 /// …within this time; once more, and the hub ends.
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// The first wait before a restart; it doubles with each failure in the window.
 const BACKOFF: Duration = Duration::from_millis(20);
-/// How often the end of an old journal is looked for.
-const LOOK: Duration = Duration::from_millis(5);
 /// Places in the mailboxes of monitor and listener.
 const MAILBOX: usize = 1_024;
 
@@ -86,6 +85,11 @@ pub struct Guardian {
     parts: CoreParts,
     core: watch::Sender<Option<Core>>,
     generation: u64,
+    /// Actors of the core that have not ended.
+    members: usize,
+    /// A new core is to be made, after this wait, once the old one has ended: what it has under way may still be
+    /// committed, and belongs into what the new one loads.
+    remake: Option<Duration>,
     failures: VecDeque<Instant>,
     listener: Handle<Listener>,
     monitor: Handle<Monitor>,
@@ -134,6 +138,8 @@ impl Guardian {
             metrics: metrics.clone(),
             core,
             generation: 0,
+            members: CORE,
+            remake: None,
             failures: VecDeque::new(),
             listener,
             monitor,
@@ -171,11 +177,13 @@ impl Guardian {
         }
         match kind {
             ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries => {
+                self.members = self.members.saturating_sub(1);
                 if generation == self.generation {
                     tracing::error!(actor = kind.as_str(), panicked, "the core failed and restarts");
                     self.monitor.note(Notice::fault("the core failed and restarts", kind.as_str()));
-                    self.restart_core(kind, ctx);
+                    self.restart_core(kind);
                 }
+                self.remake_core(ctx);
             }
             // Connections come and go; these two must not.
             ActorKind::Listener | ActorKind::Monitor => self.give_up(kind, 1),
@@ -183,8 +191,8 @@ impl Guardian {
         }
     }
 
-    /// Links are cut, what is left of the core ends, and a new one is made of what the store knows.
-    fn restart_core(&mut self, kind: ActorKind, ctx: &mut Context<Self>) {
+    /// Links are cut, what is left of the core ends; then a new one is made of what the store knows.
+    fn restart_core(&mut self, kind: ActorKind) {
         let now = Instant::now();
         self.failures.retain(|failure| now.duration_since(*failure) < FAILURE_WINDOW);
         self.failures.push_back(now);
@@ -193,31 +201,29 @@ impl Guardian {
         self.ready(Readiness::Starting);
         let old = self.core.send_replace(None);
         self.listener.signal(listener::CutAll { reason: CutReason::Restart, fault: restart() });
-        let old = old.map(halt);
+        if let Some(core) = old {
+            halt(&core);
+        }
         if self.failures.len() > FAILURES {
             self.give_up(kind, self.failures.len());
             return;
         }
         let wait = BACKOFF * 2_u32.saturating_pow(u32::try_from(self.failures.len()).unwrap_or(u32::MAX))
             + Duration::from_millis(fastrand::u64(0..20));
-        self.remake_core(wait, old, ctx);
+        self.remake = Some(wait);
     }
 
-    /// Makes the next core, not before the journal of the old one is gone: what that one is still committing
-    /// belongs to the state that the new core begins with, since nobody dispatches it any more.
-    fn remake_core(&mut self, wait: Duration, old: Option<Handle<Journal>>, ctx: &mut Context<Self>) {
+    fn remake_core(&mut self, ctx: &mut Context<Self>) {
+        let Some(wait) = self.remake.take_if(|_| self.members == 0) else { return };
+        self.members = CORE;
         let (parts, generation) = (self.parts.clone(), self.generation);
         let made = async move {
             tokio::time::sleep(wait).await;
-            while old.as_ref().is_some_and(Handle::is_alive) {
-                tokio::time::sleep(LOOK).await;
-            }
             parts.make(generation).await
         };
         ctx.spawn(wrap_future::<_, Self>(made).map(move |made, guardian, ctx| match made {
-            _ if guardian.draining || generation != guardian.generation => {
-                made.ok().map(halt);
-            }
+            // One of it failed already, or the hub stops: then it makes room, and the next one is made if need be.
+            Ok(core) if guardian.draining || generation != guardian.generation => halt(&core),
             Ok(core) => {
                 guardian.monitor.signal(UseJournal(core.journal.clone()));
                 guardian.core.send_replace(Some(core));
@@ -226,8 +232,12 @@ impl Guardian {
             }
             Err(error) => {
                 tracing::error!(%error, "the core can't be made yet");
-                guardian.ready(Readiness::Degraded { reason: error.to_string() });
-                guardian.remake_core((wait * 2).min(Duration::from_secs(5)), None, ctx);
+                guardian.members = 0;
+                if !guardian.draining {
+                    guardian.ready(Readiness::Degraded { reason: error.to_string() });
+                    guardian.remake = Some((wait * 2).min(Duration::from_secs(5)));
+                    guardian.remake_core(ctx);
+                }
             }
         }));
     }
@@ -245,13 +255,11 @@ impl Guardian {
     }
 }
 
-/// Ends a core. Its journal first finishes what it is committing.
-fn halt(core: Core) -> Handle<Journal> {
-    let Core { journal, registry, deliveries } = core;
-    registry.signal(Halt);
-    deliveries.signal(Halt);
-    journal.signal(Halt);
-    journal
+/// Ends a core; the journal once its commit is through.
+fn halt(core: &Core) {
+    core.registry.signal(Halt);
+    core.deliveries.signal(Halt);
+    core.journal.signal(Halt);
 }
 
 impl Actor for Guardian {

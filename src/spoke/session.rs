@@ -22,7 +22,7 @@ use tokio::time::Instant;
 pub(super) use self::replies::Heard;
 use self::{
     consumers::Consumers,
-    deferred::{Deferred, Later, Settling},
+    deferred::{Deferred, Wanted},
     publishes::Publishes,
     queries::Queries,
     subscriptions::Subscriptions,
@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     event::{Fault, code},
-    wire::{LinkLimits, NackOptions, Req, Request, Sub, Welcome},
+    wire::{LinkLimits, NackOptions, Req, Request, Sub, Token, Welcome},
 };
 
 /// A request of the present link that isn't a publish or a read.
@@ -44,7 +44,7 @@ enum Asked {
     Unsubscribe(Option<Answering<()>>),
     Consume(Key),
     Stop(Key),
-    Settle(Settling),
+    Settle(Token, Option<Answering<()>>),
 }
 
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub(super) struct Session {
     hub: Option<Arc<str>>,
     links_lost: u64,
     closing: bool,
+    /// The hub of this link is stopping: nothing new is begun on it.
+    hub_drains: bool,
     /// What callers are told once it is closed.
     reason: Fault,
     /// Requests to write; small ones only, and never more than credit, subscriptions and reads allow.
@@ -64,6 +66,8 @@ pub(super) struct Session {
     /// Only the latest: a pong answers all pings before it.
     pong: Option<u64>,
     asked: HashMap<Req, Asked>,
+    /// Claims that were dropped, and that the hub was too busy to take back: when to hand them back again.
+    releases: VecDeque<(Instant, Token)>,
     publishes: Publishes,
     queries: Queries,
     subscriptions: Subscriptions,
@@ -82,10 +86,12 @@ impl Session {
             hub: None,
             links_lost: 0,
             closing: false,
+            hub_drains: false,
             reason: closed(),
             control: VecDeque::new(),
             pong: None,
             asked: HashMap::new(),
+            releases: VecDeque::new(),
             publishes: Publishes::new(retry),
             queries: Queries::default(),
             subscriptions: Subscriptions::default(),
@@ -109,15 +115,18 @@ impl Session {
 
     pub(super) fn link_down(&mut self, fault: &Fault) {
         self.links_lost += 1;
+        self.hub_drains = false;
         self.hub = None;
         self.limits = None;
         self.control.clear();
+        self.releases.clear();
         self.pong = None;
         self.publishes.link_down(fault);
         self.queries.link_down();
         self.subscriptions.link_down();
         self.consumers.link_down();
-        for (_, asked) in std::mem::take(&mut self.asked) {
+        self.deferred.clear();
+        for (_, asked) in self.asked.drain() {
             // Callers that have gone away need no answer.
             match asked {
                 // Registered again on the next link, or forgotten with this one.
@@ -126,11 +135,11 @@ impl Session {
                 Asked::Unsubscribe(answer) => {
                     let _ = answer.map(|answer| answer.send(Ok(())));
                 }
-                Asked::Settle(settling) => self.void(settling, fault),
+                Asked::Settle(_, answer) => {
+                    self.consumers.lost();
+                    let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
+                }
             }
-        }
-        for settling in self.deferred.void() {
-            self.void(settling, fault);
         }
     }
 
@@ -195,21 +204,24 @@ impl Session {
         out.len() > before
     }
 
-    /// Tells callers whose deadline has passed, and the hub what it couldn't take before.
+    /// Tells callers whose deadline has passed, and does what was put off until now.
     pub(super) fn expire(&mut self, now: Instant) {
         self.publishes.expire(now);
-        while let Some(later) = self.deferred.pop_due(now) {
-            match later {
-                Later::Settle(Settling { claim, how, answer }) => self.settle(claim, how, answer),
-                Later::Subscribe(key) => self.subscribe(key),
-                Later::Consume(key) => self.consume(key),
+        while let Some((_, token)) = self.releases.pop_front_if(|(due, _)| *due <= now) {
+            self.settle(ClaimId { link: self.link, token }, Settle::Release, None);
+        }
+        while let Some(wanted) = self.deferred.pop_due(now) {
+            match wanted {
+                Wanted::Subscription(key) => self.subscribe(key),
+                Wanted::Consumer(key) => self.consume(key),
             }
         }
     }
 
     /// When to look again, if ever.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        [self.publishes.next_due(), self.deferred.next_due()].into_iter().flatten().min()
+        let release = self.releases.front().map(|(due, _)| *due);
+        [self.publishes.next_due(), release, self.deferred.next_due()].into_iter().flatten().min()
     }
 
     /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.
@@ -237,13 +249,11 @@ impl Session {
         self.reason = fault.clone();
         let open = std::mem::take(&mut self.asked);
         let requests = self.queries.close(fault) + open.len();
-        let answers = open.into_values().filter_map(|asked| match asked {
-            Asked::Unsubscribe(answer) | Asked::Settle(Settling { answer, .. }) => answer,
-            _ => None,
-        });
-        for answer in answers.chain(self.deferred.void().filter_map(|settling| settling.answer)) {
-            // A caller that has gone away needs no answer.
-            let _ = answer.send(Err(Failure::Closed(fault.clone())));
+        for (_, asked) in open {
+            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(_, Some(answer)) = asked {
+                // A caller that has gone away needs no answer.
+                let _ = answer.send(Err(Failure::Closed(fault.clone())));
+            }
         }
         self.control.clear();
         self.hub = None;
@@ -279,6 +289,9 @@ impl Session {
         if let Some(request) = self.queries.next(self.req + 1) {
             self.req += 1;
             return Some(request);
+        }
+        if self.hub_drains {
+            return None;
         }
         let (req, event) = self.publishes.next(now)?;
         Some(Request::Publish { req, event })
@@ -339,13 +352,6 @@ impl Session {
         }
     }
 
-    /// The link is gone before the claim's end was confirmed.
-    fn void(&mut self, settling: Settling, fault: &Fault) {
-        self.consumers.lost();
-        // A caller that has gone away needs no answer.
-        let _ = settling.answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
-    }
-
     fn settle(&mut self, claim: ClaimId, how: Settle, answer: Option<Answering<()>>) {
         let token = claim.token;
         if claim.link != self.link || !self.consumers.settle(token) {
@@ -361,12 +367,10 @@ impl Session {
         let req = self.next_req();
         let request = match how {
             Settle::Ack => Request::Ack { req, token },
-            Settle::Nack { ref reason } => {
-                Request::Nack { req, token, options: NackOptions { reason: reason.clone() } }
-            }
+            Settle::Nack { reason } => Request::Nack { req, token, options: NackOptions { reason } },
             Settle::Release => Request::Release { req, token },
         };
-        self.ask(req, Asked::Settle(Settling { claim, how, answer }), request);
+        self.ask(req, Asked::Settle(token, answer), request);
     }
 
     fn ask(&mut self, req: Req, asked: Asked, request: Request) {

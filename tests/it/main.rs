@@ -7,6 +7,7 @@ mod a_claim_ends_with_its_link;
 mod acked_is_committed;
 mod core_restart;
 mod drain;
+mod drain_hands_back;
 mod golden_bytes;
 mod layering;
 mod one_outcome;

@@ -91,24 +91,37 @@ struct Claim {
 pub struct Group {
     bindings: HashMap<i64, Binding>,
     index: PatternIndex<i64>,
-    consumers: HashMap<ConsumerKey, Consumer>,
+    consumers: BTreeMap<ConsumerKey, Consumer>,
     claims: HashMap<Token, Claim>,
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
+    /// Un-acked bytes of each link that holds any.
+    on_links: HashMap<LinkId, usize>,
+    /// The most bytes that the consumers of a link hold un-acked together; each may hold one event all the same.
+    link_bytes: usize,
+    /// Attempts on their way to the database: a page read before would not count them.
+    unrecorded_attempts: usize,
+    /// The last event that was dispatched.
+    head: u64,
     next_token: Token,
     draining: bool,
 }
 
 impl Group {
-    /// A group whose tokens start after `first_token`, so that those of an earlier start are never used again.
+    /// A group whose tokens start after `first_token`, so that those of an earlier start are never used again. The
+    /// events up to `head` were dispatched before; the consumers of a link hold about `link_bytes` un-acked at most.
     #[must_use]
-    pub fn new(first_token: Token) -> Self {
+    pub fn new(first_token: Token, head: u64, link_bytes: usize) -> Self {
         Self {
             bindings: HashMap::new(),
             index: PatternIndex::default(),
-            consumers: HashMap::new(),
+            consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
+            on_links: HashMap::new(),
+            link_bytes,
+            unrecorded_attempts: 0,
+            head,
             next_token: first_token,
             draining: false,
         }
@@ -138,7 +151,7 @@ impl Group {
         let Some(consumer) = self.consumers.get_mut(&key) else { return false };
         if !std::mem::replace(&mut consumer.stopped, true) {
             let binding = consumer.binding;
-            self.leave(binding);
+            self.leave(binding, key);
         }
         self.forget_if_done(key);
         true
@@ -180,6 +193,12 @@ impl Group {
         Some(self.taken.first_key_value().map_or(floor, |(seq, _)| floor.min(seq.saturating_sub(1))))
     }
 
+    /// The last event that was dispatched.
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
     /// Events were committed, in sequence.
     pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: i64, effects: &mut Effects) {
         let mut matched = Vec::new();
@@ -191,12 +210,12 @@ impl Group {
             }
             let bindings = &mut self.bindings;
             matched.retain(|id| bindings.get_mut(id).is_some_and(|binding| binding.arrive(event)));
-            // A page of another binding may have shown it already, and somebody got it.
-            if !matched.is_empty() && !self.taken.contains_key(&event.seq) {
+            if !matched.is_empty() {
                 self.place(Waiting { event: event.clone(), attempts: 0 }, &matched, now, effects);
             }
         }
         if let Some(last) = events.last() {
+            self.head = self.head.max(last.seq);
             self.bindings.values_mut().for_each(|binding| binding.passed(last.seq));
         }
         self.want_pages(effects);
@@ -205,7 +224,7 @@ impl Group {
     /// A page that [`Effects::pages`] asked for.
     pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
-        for waiting in binding.page(page) {
+        for waiting in binding.page(page, self.head) {
             if !self.taken.contains_key(&waiting.event.seq) {
                 self.place(waiting, &[id], now, effects);
             }
@@ -220,9 +239,15 @@ impl Group {
         }
     }
 
+    /// Attempts of [`Effects::ended`] were recorded, or couldn't be.
+    pub fn attempts_recorded(&mut self, attempts: usize, effects: &mut Effects) {
+        self.unrecorded_attempts = self.unrecorded_attempts.saturating_sub(attempts);
+        self.want_pages(effects);
+    }
+
     /// Asks for all pages that are wanted and not under way.
     pub fn want_pages(&mut self, effects: &mut Effects) {
-        if self.draining {
+        if !self.may_read() {
             return;
         }
         for (id, binding) in &mut self.bindings {
@@ -255,7 +280,6 @@ impl Group {
             Verdict::Release => {
                 effects.answers.push((outlet.clone(), req, true));
                 self.give_back(token, false, "released", now, effects);
-                self.offer_turn(key, now, effects);
                 self.forget_if_done(key);
                 return;
             }
@@ -270,13 +294,12 @@ impl Group {
             consumer: claim.uid.clone(),
             attempt,
         });
-        if let Some(consumer) = self.consumers.get_mut(&key) {
-            consumer.settled(token);
-        }
-        self.offer_turn(key, now, effects);
+        let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.settled(token));
+        self.freed(key, freed, now, effects);
     }
 
-    /// The outcome was recorded, or (`again`) couldn't be now. Returns who waits for the answer.
+    /// The outcome was recorded, or (`again`) couldn't be: then the claim is its holder's as before. Returns who
+    /// waits for the answer.
     pub fn recorded(
         &mut self,
         token: Token,
@@ -294,6 +317,8 @@ impl Group {
                 Some(consumer) => {
                     consumer.recorded();
                     consumer.took(token, weight);
+                    *self.on_links.entry(key.link).or_default() += weight;
+                    self.offer_turn(key, now, effects);
                 }
                 None => self.give_back(token, false, "not recorded", now, effects),
             }
@@ -302,11 +327,10 @@ impl Group {
         if let Some(consumer) = consumer {
             consumer.recorded();
         }
-        self.claims.remove(&token);
-        self.taken.remove(&seq);
-        for binding in self.bindings.values_mut() {
-            binding.ended(seq);
+        if let Some(claim) = self.claims.remove(&token) {
+            self.each_matching(&claim.event, |binding| binding.ended(seq));
         }
+        self.taken.remove(&seq);
         self.offer_turn(key, now, effects);
         self.forget_if_done(key);
         waits
@@ -315,12 +339,13 @@ impl Group {
     /// The link is gone: what its consumers hold is offered again at once. The oldest of each, as many as run at
     /// once at the client, count as attempts.
     pub fn link_gone(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
-        let gone: Vec<_> = self.consumers.keys().filter(|key| key.link == link).copied().collect();
+        let gone = self.keys_of(link);
         let mut returned = Vec::new();
+        self.on_links.remove(&link);
         for key in gone {
             if let Some(consumer) = self.consumers.remove(&key) {
                 if !consumer.stopped {
-                    self.leave(consumer.binding);
+                    self.leave(consumer.binding, key);
                 }
                 let held = consumer.held().enumerate();
                 returned.extend(held.map(|(at, token)| (token, at < consumer.concurrency)));
@@ -336,10 +361,10 @@ impl Group {
     fn give_back(&mut self, token: Token, counts: bool, reason: &str, now: i64, effects: &mut Effects) {
         let Some(claim) = self.claims.remove(&token) else { return };
         self.taken.remove(&claim.event.seq);
-        if let Some(consumer) = self.consumers.get_mut(&claim.consumer) {
-            consumer.gave_back(token);
-        }
+        let key = claim.consumer;
+        let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.gave_back(token));
         if counts {
+            self.unrecorded_attempts += 1;
             let attempt = claim.attempt(reason, String::new(), now);
             effects.ended.push(Ended { event_id: claim.event.event.id.clone(), attempt });
         }
@@ -347,6 +372,31 @@ impl Group {
         self.matching(&claim.event, &mut matched);
         let attempts = claim.attempts + u32::from(counts);
         self.place(Waiting { event: claim.event, attempts }, &matched, now, effects);
+        self.freed(key, freed, now, effects);
+    }
+
+    /// A consumer holds so many bytes less: it has its turn, and so has each other one of its link that the link's
+    /// bytes held back.
+    fn freed(&mut self, key: ConsumerKey, bytes: usize, now: i64, effects: &mut Effects) {
+        let mut held_back = false;
+        if let Some(held) = self.on_links.get_mut(&key.link) {
+            held_back = *held >= self.link_bytes;
+            *held = held.saturating_sub(bytes);
+            if *held == 0 {
+                self.on_links.remove(&key.link);
+            }
+        }
+        self.offer_turn(key, now, effects);
+        if held_back {
+            for other in self.keys_of(key.link) {
+                self.offer_turn(other, now, effects);
+            }
+        }
+    }
+
+    fn keys_of(&self, link: LinkId) -> Vec<ConsumerKey> {
+        let all = ConsumerKey { link, sub: 0 }..=ConsumerKey { link, sub: u32::MAX };
+        self.consumers.range(all).map(|(key, _)| *key).collect()
     }
 
     /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
@@ -371,7 +421,7 @@ impl Group {
         let binding = self.bindings.get_mut(&id)?;
         while let Some(key) = binding.ready.pop_front() {
             if let Some(consumer) = self.consumers.get_mut(&key) {
-                if consumer.has_credit() {
+                if has_credit(consumer, &self.on_links, self.link_bytes) {
                     binding.ready.push_back(key);
                     return Some(key);
                 }
@@ -384,7 +434,7 @@ impl Group {
     /// A consumer may have credit again: it gets what waits, or a place in the turn.
     fn offer_turn(&mut self, key: ConsumerKey, now: i64, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
-        if self.draining || !consumer.has_credit() {
+        if self.draining || !has_credit(consumer, &self.on_links, self.link_bytes) {
             return;
         }
         let id = consumer.binding;
@@ -409,11 +459,7 @@ impl Group {
         let token = self.next_token;
         let Waiting { event, attempts } = waiting;
         consumer.took(token, event.weight());
-        if self.bindings.len() > 1 {
-            for binding in self.bindings.values_mut() {
-                binding.forget(event.seq);
-            }
-        }
+        *self.on_links.entry(key.link).or_default() += event.weight();
         effects
             .claims
             .entry(key.link)
@@ -421,10 +467,22 @@ impl Group {
             .1
             .push(ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() });
         self.taken.insert(event.seq, token);
-        self.claims.insert(
-            token,
-            Claim { event, attempts, consumer: key, uid: consumer.uid.clone(), started: now, settling: None },
-        );
+        let uid = consumer.uid.clone();
+        if self.bindings.len() > 1 {
+            self.each_matching(&event, |binding| binding.forget(event.seq));
+        }
+        self.claims
+            .insert(token, Claim { event, attempts, consumer: key, uid, started: now, settling: None });
+    }
+
+    /// Runs `change` on each binding that this event is one of.
+    fn each_matching(&mut self, event: &Dispatched, mut change: impl FnMut(&mut Binding)) {
+        let bindings = &mut self.bindings;
+        self.index.matching(&event.event.domain, &event.event.name, |id| {
+            if let Some(binding) = bindings.get_mut(id) {
+                change(binding);
+            }
+        });
     }
 
     fn matching(&self, event: &Dispatched, matched: &mut Vec<i64>) {
@@ -441,7 +499,7 @@ impl Group {
     }
 
     fn want_page(&mut self, id: i64, effects: &mut Effects) {
-        if self.draining {
+        if !self.may_read() {
             return;
         }
         if let Some(page) = self.bindings.get_mut(&id).and_then(Binding::want_page) {
@@ -449,9 +507,14 @@ impl Group {
         }
     }
 
-    fn leave(&mut self, id: i64) {
+    /// Whether a page read now would be true, and of use.
+    fn may_read(&self) -> bool {
+        !self.draining && self.unrecorded_attempts == 0
+    }
+
+    fn leave(&mut self, id: i64, key: ConsumerKey) {
         if let Some(binding) = self.bindings.get_mut(&id) {
-            binding.left();
+            binding.left(key);
         }
     }
 
@@ -461,6 +524,13 @@ impl Group {
             self.consumers.remove(&key);
         }
     }
+}
+
+/// Whether a consumer may get another event: within its own credit, and within the bytes of its link unless it
+/// holds nothing.
+fn has_credit(consumer: &Consumer, on_links: &HashMap<LinkId, usize>, link_bytes: usize) -> bool {
+    let link = || on_links.get(&consumer.outlet.id()).copied().unwrap_or(0);
+    consumer.has_credit() && (consumer.holds_nothing() || link() < link_bytes)
 }
 
 impl Claim {

@@ -1,16 +1,18 @@
 //! What the hub says, taken into the session.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
-use super::{
-    Asked, Session,
-    deferred::{Later, Settling},
-};
+use super::{Asked, Session, deferred::Wanted};
 use crate::{
     event::{Fault, Retry, code},
     spoke::command::{ClaimId, Failure, Settle},
     wire::{Answer, HubAddress, Reply, Req},
 };
+
+/// The shortest wait before a claim is handed back again.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// What the link's task has to do about a reply.
 #[derive(Debug, PartialEq)]
@@ -44,6 +46,10 @@ impl Session {
             Reply::Ping(n) => self.pong = Some(n),
             Reply::Pong(_) | Reply::Welcome(_) => {}
             Reply::Online(hub) => return Heard::Hub(hub),
+            Reply::Drain => {
+                self.hub_drains = true;
+                self.consumers.hold_off();
+            }
             Reply::Bye(fault) => return Heard::Bye(fault),
         }
         Heard::Taken
@@ -78,7 +84,7 @@ impl Session {
                     "the hub confirmed a subscription without its position: update the hub or this client";
                 self.subscriptions.refused(key, Fault::refused(code::INVALID_RECORD, text));
             }
-            (Asked::Unsubscribe(answer) | Asked::Settle(Settling { answer, .. }), _) => {
+            (Asked::Unsubscribe(answer) | Asked::Settle(_, answer), _) => {
                 // A caller that has gone away needs no answer.
                 let _ = answer.map(|answer| answer.send(Ok(())));
             }
@@ -100,13 +106,13 @@ impl Session {
                 if let Retry::After(wait) = fault.retry
                     && self.subscriptions.put_off(key) =>
             {
-                self.deferred.push(Later::Subscribe(key), req, wait, now);
+                self.deferred.push(Wanted::Subscription(key), req, now + wait.max(AGAIN));
             }
             Asked::Consume(key)
                 if let Retry::After(wait) = fault.retry
                     && self.consumers.put_off(key) =>
             {
-                self.deferred.push(Later::Consume(key), req, wait, now);
+                self.deferred.push(Wanted::Consumer(key), req, now + wait.max(AGAIN));
             }
             Asked::Subscribe(key) => self.subscriptions.refused(key, fault),
             Asked::Consume(key) => self.consumers.refused(key, fault),
@@ -118,13 +124,16 @@ impl Session {
             Asked::Unsubscribe(answer) => {
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
-            Asked::Settle(settling) if let Retry::After(wait) = fault.retry => {
-                self.consumers.hold(settling.claim.token);
-                self.deferred.push(Later::Settle(settling), req, wait, now);
-            }
-            Asked::Settle(Settling { answer, .. }) => {
+            Asked::Settle(token, answer) => {
                 if fault.code == code::CLAIM_LOST {
                     self.consumers.lost();
+                } else {
+                    self.consumers.still_held(token);
+                }
+                if answer.is_none()
+                    && let Retry::After(wait) = fault.retry
+                {
+                    self.releases.push_back((now + wait.max(AGAIN), token));
                 }
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }

@@ -8,7 +8,7 @@ use eventflow::{event::code, spoke::Consume};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::support::{
-    TestHub,
+    Raw, TestHub,
     load::{self, Load},
     process::Home,
     until,

@@ -138,7 +138,7 @@ impl Group {
         let Some(consumer) = self.consumers.get_mut(&key) else { return false };
         if !std::mem::replace(&mut consumer.stopped, true) {
             let binding = consumer.binding;
-            self.leave(binding);
+            self.leave(binding, key);
         }
         self.forget_if_done(key);
         true
@@ -253,6 +253,10 @@ impl Group {
         let (outcome, attempt) = match verdict {
             Verdict::Release => {
                 effects.answers.push((outlet.clone(), req, true));
+                // Others first: whoever handed it back has just shown that it doesn't want it now.
+                if let Some(binding) = self.consumers.get(&key).map(|consumer| consumer.binding) {
+                    self.leave_turn(binding, key);
+                }
                 self.give_back(token, false, "released", now, effects);
                 self.offer_turn(key, now, effects);
                 self.forget_if_done(key);
@@ -319,7 +323,7 @@ impl Group {
         for key in gone {
             if let Some(consumer) = self.consumers.remove(&key) {
                 if !consumer.stopped {
-                    self.leave(consumer.binding);
+                    self.leave(consumer.binding, key);
                 }
                 let held = consumer.held().enumerate();
                 returned.extend(held.map(|(at, token)| (token, at < consumer.concurrency)));
@@ -448,9 +452,21 @@ impl Group {
         }
     }
 
-    fn leave(&mut self, id: i64) {
+    /// The consumer takes no more from this binding. Its place in the turn goes too: a client may use the number
+    /// again, for another binding.
+    fn leave(&mut self, id: i64, key: ConsumerKey) {
+        self.leave_turn(id, key);
         if let Some(binding) = self.bindings.get_mut(&id) {
             binding.left();
+        }
+    }
+
+    fn leave_turn(&mut self, id: i64, key: ConsumerKey) {
+        if let Some(binding) = self.bindings.get_mut(&id) {
+            binding.ready.retain(|ready| *ready != key);
+        }
+        if let Some(consumer) = self.consumers.get_mut(&key) {
+            consumer.queued = false;
         }
     }
 

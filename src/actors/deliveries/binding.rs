@@ -268,7 +268,9 @@ impl Binding {
             for event in reading.arrived {
                 if event.seq > self.loaded {
                     self.loaded = event.seq;
-                    if self.covers(&event) && !reading.ended.contains(&event.seq) {
+                    // One that waits here was handed out elsewhere and came back: that entry knows its attempts.
+                    let settled = reading.ended.contains(&event.seq) || self.waiting.contains_key(&event.seq);
+                    if !settled && self.covers(&event) {
                         place.push(Waiting { event, attempts: 0 });
                     }
                 }

@@ -8,7 +8,7 @@ mod message;
 mod tests;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -17,7 +17,8 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 
 pub use group::{Ended, Finish, Verdict};
 pub use message::{
-    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Settle, Settled, Stop,
+    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Refused, Settle, Settled,
+    Stop,
 };
 
 use self::{
@@ -36,7 +37,7 @@ use crate::{
     event::{Fault, Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, OpenEvent, Store, StoreError, Write},
-    wire::Answer,
+    wire::{Answer, Req},
 };
 
 /// What [`Deliveries`] are told at their start.
@@ -83,8 +84,10 @@ pub struct Deliveries {
     group: Group,
     /// Ids of bindings, by their patterns.
     known: HashMap<(String, String), i64>,
-    /// Consumers whose binding is being made.
-    joining: HashSet<ConsumerKey>,
+    /// Consumers whose binding is being made, by the request that waits for it.
+    joining: HashMap<ConsumerKey, Req>,
+    /// Bindings under way to the database.
+    making: usize,
     head: u64,
     saved: u64,
     ticks: u32,
@@ -126,7 +129,8 @@ impl Deliveries {
             journal,
             group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH)),
             known: HashMap::new(),
-            joining: HashSet::new(),
+            joining: HashMap::new(),
+            making: 0,
             head: loaded.head,
             saved: loaded.cursor,
             ticks: 0,
@@ -173,7 +177,8 @@ impl Deliveries {
     /// Makes the binding durable; the consumer joins once it is.
     fn make_binding(&mut self, message: Consume, ctx: &mut Context<Self>) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        self.joining.insert(key);
+        self.joining.insert(key, message.req);
+        self.making += 1;
         let now = now();
         let (made, answer) = tokio::sync::oneshot::channel();
         self.journal.signal(Bind {
@@ -188,15 +193,23 @@ impl Deliveries {
             made,
         });
         ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
-            let wanted = deliveries.joining.remove(&key);
+            deliveries.making -= 1;
+            // The number may have been given back meanwhile, and even be in use again.
+            let wanted = deliveries.joining.get(&key) == Some(&message.req);
+            if wanted {
+                deliveries.joining.remove(&key);
+            }
             match answer {
                 Ok(Ok(binding)) => {
                     let id = deliveries.bind(binding, 0);
                     if wanted {
                         deliveries.join(&message, id, ctx);
+                    } else {
+                        message.outlet.answer(message.req, Ok(Answer::Position(deliveries.head)));
                     }
                 }
                 Ok(Err(error)) => {
+                    message.refused.set();
                     message.outlet.answer(message.req, Err(error));
                 }
                 // The journal is gone: the core restarts, and cuts the link with that reason.
@@ -281,6 +294,11 @@ impl Deliveries {
 
     /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
     fn save_cursor(&mut self) {
+        if self.making > 0 {
+            // A new binding sends the cursor back to its start, with the same transaction; this one, which doesn't
+            // know of it yet, would undo that.
+            return;
+        }
         if let Some(floor) = self.group.floor().filter(|floor| *floor > self.saved) {
             self.saved = floor;
             let cursor = Write::Cursor { hub: self.config.hub.clone(), group: String::new(), seq: floor };
@@ -302,7 +320,8 @@ impl Handler<Consume> for Deliveries {
 
     fn handle(&mut self, message: Consume, ctx: &mut Self::Context) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        if self.group.has_consumer(key) || self.joining.contains(&key) {
+        if self.group.has_consumer(key) || self.joining.contains_key(&key) {
+            message.refused.set();
             message.outlet.answer(message.req, Err(still_held(message.sub)));
             return;
         }
@@ -349,7 +368,7 @@ impl Handler<LinkGone> for Deliveries {
 
     fn handle(&mut self, message: LinkGone, ctx: &mut Self::Context) {
         let link: LinkId = message.0;
-        self.joining.retain(|key| key.link != link);
+        self.joining.retain(|key, _| key.link != link);
         let mut effects = Effects::default();
         self.group.link_gone(link, now(), &mut effects);
         self.apply(effects, ctx);

@@ -92,6 +92,9 @@ impl Connection {
     /// Subscriptions and consumers.
     fn wish(&mut self, request: Request) -> Result<(), Fault> {
         let (outlet, link) = (self.outlet.clone(), self.outlet.id());
+        for sub in self.session.forget_refused() {
+            self.core.registry.signal(Unwatch { link, sub });
+        }
         match request {
             Request::Subscribe { req, sub, domain, name } => {
                 self.session.add(sub, Wish::Subscription)?;
@@ -113,10 +116,10 @@ impl Connection {
                 ),
             )),
             Request::Consume { req, sub, group: None, domain, name, options } => {
-                self.session.add(sub, Wish::Consumer)?;
+                let refused = self.session.add_consumer(sub)?;
                 let watch = Watch { outlet: outlet.clone(), sub, domain: domain.clone(), name: name.clone() };
                 let uid = self.uid.clone();
-                let consume = Consume { outlet, uid, req, sub, domain, name, options };
+                let consume = Consume { outlet, uid, req, sub, domain, name, options, refused };
                 let sent = self.core.registry.offer(watch).and_then(|()| self.core.deliveries.offer(consume));
                 self.taken(sent).inspect_err(|_| {
                     self.core.registry.signal(Unwatch { link, sub });
@@ -228,7 +231,11 @@ impl Connection {
                 CutReason::Silent,
                 Fault::retryable(
                     code::LINK_SILENT,
-                    format!("nothing was heard on this link for {silent:?}: send a ping at least each 30 s"),
+                    format!(
+                        "nothing was heard on this link for {silent:?}: send a ping whenever you have sent nothing \
+                         for {:?}",
+                        self.config.ping
+                    ),
                     Duration::ZERO,
                 ),
             );

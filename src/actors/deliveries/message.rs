@@ -1,6 +1,9 @@
 //! What [`Deliveries`](super::Deliveries) receives.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use super::group::Verdict;
 use crate::{
@@ -30,8 +33,28 @@ pub struct Consume {
     pub name: Pattern,
     /// Credit and concurrency.
     pub options: ConsumeOptions,
+    /// Set when it doesn't come to be: the number is free again.
+    pub refused: Refused,
 }
 mail!(Consume => ());
+
+/// Whether a consumer was refused after its link had taken a number for it. Shared with that link, which looks
+/// when the number is asked for again.
+#[derive(Debug, Clone, Default)]
+pub struct Refused(Arc<AtomicBool>);
+
+impl Refused {
+    /// It was.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether it was.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
 
 /// A consumer wants no more events. Answered through the link's outlet.
 #[derive(Debug)]

@@ -6,6 +6,8 @@
 mod golden_bytes;
 mod layering;
 mod one_outcome;
+mod order;
 mod package;
 mod programs;
+mod publishing_twice_is_once;
 mod support;

@@ -2,6 +2,7 @@
 //! time and never reads a clock.
 
 mod consumers;
+mod later;
 mod publishes;
 mod queries;
 mod replies;
@@ -19,7 +20,9 @@ use bytes::BytesMut;
 use tokio::time::Instant;
 
 pub(super) use self::replies::Heard;
-use self::{consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions};
+use self::{
+    consumers::Consumers, later::Later, publishes::Publishes, queries::Queries, subscriptions::Subscriptions,
+};
 use super::{
     Drained, PublishError, Status,
     backoff::Backoff,
@@ -37,7 +40,15 @@ enum Asked {
     Unsubscribe(Option<Answering<()>>),
     Consume(Key),
     Stop(Key),
-    Settle(Option<Answering<()>>),
+    Settle(Settling),
+}
+
+/// The end of a claim of the present link, on its way.
+#[derive(Debug)]
+struct Settling {
+    claim: ClaimId,
+    how: Settle,
+    answer: Option<Answering<()>>,
 }
 
 #[derive(Debug)]
@@ -57,6 +68,8 @@ pub(super) struct Session {
     /// Only the latest: a pong answers all pings before it.
     pong: Option<u64>,
     asked: HashMap<Req, Asked>,
+    /// Asked again on this link, after a refusal for now: a claim whose end is given up would stay held.
+    later: Later,
     publishes: Publishes,
     queries: Queries,
     subscriptions: Subscriptions,
@@ -78,6 +91,7 @@ impl Session {
             control: VecDeque::new(),
             pong: None,
             asked: HashMap::new(),
+            later: Later::default(),
             publishes: Publishes::new(retry),
             queries: Queries::default(),
             subscriptions: Subscriptions::default(),
@@ -108,7 +122,8 @@ impl Session {
         self.queries.link_down();
         self.subscriptions.link_down();
         self.consumers.link_down();
-        for (_, asked) in self.asked.drain() {
+        let later = self.later.take();
+        for asked in self.asked.drain().map(|(_, asked)| asked).chain(later) {
             // Callers that have gone away need no answer.
             match asked {
                 // Registered again on the next link, or forgotten with this one.
@@ -117,7 +132,7 @@ impl Session {
                 Asked::Unsubscribe(answer) => {
                     let _ = answer.map(|answer| answer.send(Ok(())));
                 }
-                Asked::Settle(answer) => {
+                Asked::Settle(Settling { answer, .. }) => {
                     self.consumers.lost();
                     let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
                 }
@@ -186,14 +201,23 @@ impl Session {
         out.len() > before
     }
 
-    /// Tells callers whose deadline has passed.
+    /// Tells callers whose deadline has passed, and asks again what was refused for now.
     pub(super) fn expire(&mut self, now: Instant) {
         self.publishes.expire(now);
+        for asked in self.later.take_due(now) {
+            match asked {
+                Asked::Subscribe(key) => self.subscribe(key),
+                Asked::Consume(key) => self.consume(key),
+                Asked::Settle(settling) => self.send_settle(settling),
+                // These are never refused for now.
+                Asked::Unsubscribe(_) | Asked::Stop(_) => {}
+            }
+        }
     }
 
     /// When to look again, if ever.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.publishes.next_due()
+        [self.publishes.next_due(), self.later.next_due()].into_iter().flatten().min()
     }
 
     /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.
@@ -210,6 +234,7 @@ impl Session {
     pub(super) fn is_drained(&self) -> bool {
         self.control.is_empty()
             && self.asked.is_empty()
+            && self.later.is_empty()
             && self.consumers.held() == 0
             && self.publishes.is_empty()
             && self.queries.is_empty()
@@ -219,10 +244,13 @@ impl Session {
     pub(super) fn close(&mut self, fault: &Fault) -> Drained {
         self.closing = true;
         self.reason = fault.clone();
-        let open = std::mem::take(&mut self.asked);
+        let mut open = self.later.take();
+        open.extend(self.asked.drain().map(|(_, asked)| asked));
         let requests = self.queries.close(fault) + open.len();
-        for (_, asked) in open {
-            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(Some(answer)) = asked {
+        for asked in open {
+            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(Settling { answer: Some(answer), .. }) =
+                asked
+            {
                 // A caller that has gone away needs no answer.
                 let _ = answer.send(Err(Failure::Closed(fault.clone())));
             }
@@ -333,13 +361,19 @@ impl Session {
             let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault))));
             return;
         }
-        let req = self.next_req();
-        let request = match how {
+        self.send_settle(Settling { claim, how, answer });
+    }
+
+    fn send_settle(&mut self, settling: Settling) {
+        let (req, token) = (self.next_req(), settling.claim.token);
+        let request = match &settling.how {
             Settle::Ack => Request::Ack { req, token },
-            Settle::Nack { reason } => Request::Nack { req, token, options: NackOptions { reason } },
+            Settle::Nack { reason } => {
+                Request::Nack { req, token, options: NackOptions { reason: reason.clone() } }
+            }
             Settle::Release => Request::Release { req, token },
         };
-        self.ask(req, Asked::Settle(answer), request);
+        self.ask(req, Asked::Settle(settling), request);
     }
 
     fn ask(&mut self, req: Req, asked: Asked, request: Request) {

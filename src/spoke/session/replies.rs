@@ -2,9 +2,9 @@
 
 use tokio::time::Instant;
 
-use super::{Asked, Session};
+use super::{Asked, Session, Settling};
 use crate::{
-    event::{Fault, code},
+    event::{Fault, Retry, code},
     spoke::command::{ClaimId, Failure, Settle},
     wire::{Answer, HubAddress, Reply, Req},
 };
@@ -75,7 +75,7 @@ impl Session {
                     "the hub confirmed a subscription without its position: update the hub or this client";
                 self.subscriptions.refused(key, Fault::refused(code::INVALID_RECORD, text));
             }
-            (Asked::Unsubscribe(answer) | Asked::Settle(answer), _) => {
+            (Asked::Unsubscribe(answer) | Asked::Settle(Settling { answer, .. }), _) => {
                 // A caller that has gone away needs no answer.
                 let _ = answer.map(|answer| answer.send(Ok(())));
             }
@@ -92,6 +92,13 @@ impl Session {
             }
             return;
         };
+        if let Retry::After(wait) = fault.retry
+            && self.waits(&asked)
+        {
+            tracing::debug!(req, %fault, "the hub refused for now: it is asked again");
+            self.later.add(asked, wait, now);
+            return;
+        }
         match asked {
             Asked::Subscribe(key) => self.subscriptions.refused(key, fault),
             Asked::Consume(key) => self.consumers.refused(key, fault),
@@ -103,12 +110,29 @@ impl Session {
             Asked::Unsubscribe(answer) => {
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
-            Asked::Settle(answer) => {
+            Asked::Settle(Settling { answer, .. }) => {
                 if fault.code == code::CLAIM_LOST {
                     self.consumers.lost();
                 }
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
+        }
+    }
+
+    /// Whether a refusal for now isn't the caller's to deal with: the end of a claim, since the hub holds it
+    /// for this link until it is told, and what is only restored, since its caller has been told long ago.
+    fn waits(&mut self, asked: &Asked) -> bool {
+        match asked {
+            Asked::Settle(_) => true,
+            Asked::Subscribe(key) if self.subscriptions.is_confirmed(*key) => {
+                self.subscriptions.unregister(*key);
+                true
+            }
+            Asked::Consume(key) if self.consumers.is_confirmed(*key) => {
+                self.consumers.unregister(*key);
+                true
+            }
+            _ => false,
         }
     }
 }

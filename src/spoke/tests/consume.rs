@@ -271,3 +271,39 @@ async fn closing_lets_a_handler_end_and_even_publish() {
     assert!(closing.await.unwrap().is_clean());
     assert!(spoke.status().closed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_the_hub_refuses_for_now_is_sent_until_it_is_taken() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let (mut claims, sub) = claims(&spoke, &mut link).await;
+    link.claim(sub, 1).await;
+    let acking = tokio::spawn(claims.next().await.unwrap().ack());
+    for _ in 0..3 {
+        let Request::Ack { req, token: 1 } = link.request().await else { panic!("expected the ack") };
+        let fault = Fault::retryable(code::DB_FULL, "the disk is full", Duration::from_secs(1));
+        link.send(Reply::Err { req, fault }).await;
+    }
+    assert_eq!(link.acked().await, 1);
+    acking.await.unwrap().unwrap();
+    assert_eq!(spoke.status().claims_lost, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_consumer_that_the_hub_refuses_for_now_is_asked_for_again() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let (mut claims, _) = claims(&spoke, &mut link).await;
+    drop(link);
+    let mut link = hub.relinked().await;
+    let Request::Consume { req, sub: refused, .. } = link.request().await else { panic!("a consume") };
+    let fault =
+        Fault::retryable(code::HUB_BUSY, "more work waits than the hub takes", Duration::from_millis(50));
+    link.send(Reply::Err { req, fault }).await;
+    let sub = link.consuming().await;
+    assert_ne!(sub, refused);
+    link.claim(sub, 1).await;
+    let acking = tokio::spawn(claims.next().await.unwrap().ack());
+    assert_eq!(link.acked().await, 1);
+    acking.await.unwrap().unwrap();
+}

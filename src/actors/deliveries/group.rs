@@ -95,6 +95,8 @@ pub struct Group {
     claims: HashMap<Token, Claim>,
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
+    /// Attempts of events that came back and weren't handed out since: a page may be read before they are written.
+    attempted: HashMap<u64, u32>,
     next_token: Token,
     draining: bool,
 }
@@ -109,6 +111,7 @@ impl Group {
             consumers: HashMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
+            attempted: HashMap::new(),
             next_token: first_token,
             draining: false,
         }
@@ -204,7 +207,10 @@ impl Group {
     /// A page that [`Effects::pages`] asked for.
     pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
-        for waiting in binding.page(page) {
+        for mut waiting in binding.page(page) {
+            if let Some(attempts) = self.attempted.get(&waiting.event.seq) {
+                waiting.attempts = waiting.attempts.max(*attempts);
+            }
             if !self.taken.contains_key(&waiting.event.seq) {
                 self.place(waiting, &[id], now, effects);
             }
@@ -345,6 +351,7 @@ impl Group {
         if counts {
             let attempt = claim.attempt(reason, String::new(), now);
             effects.ended.push(Ended { event_id: claim.event.event.id.clone(), attempt });
+            self.attempted.insert(claim.event.seq, claim.attempts + 1);
         }
         let mut matched = Vec::new();
         self.matching(&claim.event, &mut matched);
@@ -411,6 +418,7 @@ impl Group {
         self.next_token += 1;
         let token = self.next_token;
         let Waiting { event, attempts } = waiting;
+        self.attempted.remove(&event.seq);
         consumer.took(token, event.weight());
         if self.bindings.len() > 1 {
             for binding in self.bindings.values_mut() {

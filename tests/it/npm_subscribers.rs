@@ -136,8 +136,8 @@ async fn an_idle_npm_link_stays_while_a_silent_v1_link_is_cut() {
         living
     });
     for _ in 0..3 {
-        let mut silent = hub.v1().await;
         let began = tokio::time::Instant::now();
+        let mut silent = hub.v1().await;
         let mut pings = 0;
         let bye = loop {
             let record = silent.record().await.expect("last words");

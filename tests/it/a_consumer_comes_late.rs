@@ -193,6 +193,16 @@ struct Seen {
     count: AtomicUsize,
 }
 
+impl Seen {
+    /// In steps, so that the patience is for each of them and not for all.
+    async fn reach(&self, total: usize) {
+        while self.count.load(Ordering::Relaxed) < total {
+            let next = total.min(self.count.load(Ordering::Relaxed) + 1_000);
+            until("the backlog shrinks", || async { self.count.load(Ordering::Relaxed) >= next }).await;
+        }
+    }
+}
+
 /// Consumers with room for one event, each of which must see rising numbers.
 async fn consumers(spoke: &Spoke, domain: &str, name: &str, count: usize, seen: &Arc<Seen>) {
     for _ in 0..count {
@@ -227,15 +237,11 @@ async fn a_backlog_larger_than_memory_is_delivered_once_and_in_order() {
         publish(&publisher, "orders", ids("more", total / 2)).await;
         publisher.close().await;
     });
-    let reached = |count: usize| {
-        let seen = &seen;
-        until("the backlog shrinks", move || async move { seen.count.load(Ordering::Relaxed) >= count })
-    };
-    reached(total / 4).await;
+    seen.reach(total / 4).await;
     let late = hub.spoke().await;
     consumers(&late, "*", "created", 8, &seen).await;
     more.await.unwrap();
-    reached(total).await;
+    seen.reach(total).await;
     let times = seen.times.lock().unwrap().clone();
     assert_eq!(times.len(), total);
     assert!(times.values().all(|times| *times == 1));

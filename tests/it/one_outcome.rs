@@ -219,3 +219,28 @@ async fn a_number_that_is_used_again_serves_the_new_patterns_only() {
     spoke.close().await;
     hub.stop().await;
 }
+
+#[tokio::test]
+async fn a_consumer_that_is_stopped_before_its_binding_is_made_gets_nothing() {
+    let hub = TestHub::start().await;
+    let spoke = hub.spoke().await;
+    let mut raw = hub.v1().await;
+    let consume = |req: u32, domain: &str| {
+        format!("consume\u{1f}{req}\u{1f}1\u{1f}\u{1f}{domain}\u{1f}*\u{1f}{{\"credit\":8}}\u{1e}")
+    };
+    // In one write: the first binding is under way when the number is given back and taken again.
+    let records = [consume(1, "orders"), "stop\u{1f}2\u{1f}1\u{1e}".to_owned(), consume(3, "users")].concat();
+    raw.bytes(records.as_bytes()).await;
+    for req in ["1", "2", "3"] {
+        assert_eq!(raw.reply(req).await[0], "ok", "each is answered");
+    }
+    created(&spoke, "order").await;
+    spoke.publish(Publish::new("users", "created", "user-1").id("user")).await.unwrap();
+    let (token, _, id) = claim(&mut raw).await;
+    assert_eq!(id, "user");
+    assert_eq!(raw.ask(&["ack", "4", &token]).await, ["ok", "4"]);
+    assert_eq!(spoke.show("order").await.unwrap().1.state, "pending", "its binding was made all the same");
+    drop(raw);
+    spoke.close().await;
+    hub.stop().await;
+}

@@ -7,18 +7,13 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 
 pub use group::{Ended, Finish, Verdict};
 pub use message::{
-    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Refused, Settle, Settled,
-    Stop,
+    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Settle, Settled, Stop,
 };
 
 use self::{
@@ -27,17 +22,18 @@ use self::{
     group::{Effects, Group},
 };
 use super::{
+    clock::now_millis as now,
     dispatched::Dispatched,
     journal::{Bind, Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, LinkId},
+    outlet::{Frame, LinkId, Word},
 };
 use crate::{
     event::{Fault, Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, OpenEvent, Store, StoreError, Write},
-    wire::{Answer, Req},
+    wire::Answer,
 };
 
 /// What [`Deliveries`] are told at their start.
@@ -51,6 +47,9 @@ pub struct DeliveriesConfig {
     pub credit: u32,
     /// The most bytes that a consumer may hold un-acked; one event always fits.
     pub credit_bytes: usize,
+    /// The most bytes that all consumers of a link may hold un-acked; each may hold one event all the same. Less
+    /// than what may wait to be sent on a link, which is cut beyond.
+    pub link_bytes: usize,
 }
 
 /// Events of one page.
@@ -61,6 +60,8 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 const TICK: Duration = Duration::from_secs(1);
 /// Cursors are saved each so many ticks, if they moved.
 const CURSOR_TICKS: u32 = 5;
+/// Why an outcome isn't recorded though the claim is over.
+const ENDED: [&str; 2] = [code::CLAIM_LOST, code::EVENT_NOT_FOUND];
 /// Tokens of one epoch; the next epoch's start above them.
 const TOKENS_PER_EPOCH: u64 = 1 << 36;
 
@@ -84,11 +85,12 @@ pub struct Deliveries {
     group: Group,
     /// Ids of bindings, by their patterns.
     known: HashMap<(String, String), i64>,
-    /// Consumers whose binding is being made, by the request that waits for it.
-    joining: HashMap<ConsumerKey, Req>,
-    /// Bindings under way to the database.
+    /// Consumers whose binding is being made, each with a number of its own: one that stops and comes again under
+    /// the same key is another.
+    joining: HashMap<ConsumerKey, u64>,
+    joins: u64,
+    /// Bindings that are being made. Meanwhile no cursor is saved: it could pass what they still want.
     making: usize,
-    head: u64,
     saved: u64,
     ticks: u32,
     _life: Life,
@@ -121,17 +123,18 @@ impl Deliveries {
         journal: Handle<Journal>,
         life: Life,
     ) -> Self {
+        let link_bytes = config.link_bytes;
         let mut deliveries = Self {
             meter,
             metrics,
             config,
             store,
             journal,
-            group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH)),
+            group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH), loaded.head, link_bytes),
             known: HashMap::new(),
             joining: HashMap::new(),
+            joins: 0,
             making: 0,
-            head: loaded.head,
             saved: loaded.cursor,
             ticks: 0,
             _life: life,
@@ -168,7 +171,7 @@ impl Deliveries {
             self.config.credit_bytes,
             options.concurrency as usize,
         );
-        message.outlet.answer(message.req, Ok(Answer::Position(self.head)));
+        message.outlet.answer(message.req, Ok(Answer::Position(self.group.head())));
         let mut effects = Effects::default();
         self.group.join(key, consumer, now(), &mut effects);
         self.apply(effects, ctx);
@@ -177,8 +180,10 @@ impl Deliveries {
     /// Makes the binding durable; the consumer joins once it is.
     fn make_binding(&mut self, message: Consume, ctx: &mut Context<Self>) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        self.joining.insert(key, message.req);
+        self.joins += 1;
         self.making += 1;
+        let join = self.joins;
+        self.joining.insert(key, join);
         let now = now();
         let (made, answer) = tokio::sync::oneshot::channel();
         self.journal.signal(Bind {
@@ -194,24 +199,24 @@ impl Deliveries {
         });
         ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
             deliveries.making -= 1;
-            // The number may have been given back meanwhile, and even be in use again.
-            let wanted = deliveries.joining.get(&key) == Some(&message.req);
+            let wanted = deliveries.joining.get(&key) == Some(&join);
             if wanted {
                 deliveries.joining.remove(&key);
             }
             match answer {
                 Ok(Ok(binding)) => {
+                    // The store has lowered its cursor to there.
+                    deliveries.saved = deliveries.saved.min(binding.start_seq.saturating_sub(1));
                     let id = deliveries.bind(binding, 0);
                     if wanted {
                         deliveries.join(&message, id, ctx);
                     } else {
-                        message.outlet.answer(message.req, Ok(Answer::Position(deliveries.head)));
+                        // It was stopped meanwhile, but each request has its answer.
+                        let position = deliveries.group.head();
+                        message.outlet.answer(message.req, Ok(Answer::Position(position)));
                     }
                 }
-                Ok(Err(error)) => {
-                    message.refused.set();
-                    message.outlet.answer(message.req, Err(error));
-                }
+                Ok(Err(error)) => refuse(&message, error),
                 // The journal is gone: the core restarts, and cuts the link with that reason.
                 Err(_) => {}
             }
@@ -295,8 +300,6 @@ impl Deliveries {
     /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
     fn save_cursor(&mut self) {
         if self.making > 0 {
-            // A new binding sends the cursor back to its start, with the same transaction; this one, which doesn't
-            // know of it yet, would undo that.
             return;
         }
         if let Some(floor) = self.group.floor().filter(|floor| *floor > self.saved) {
@@ -321,8 +324,7 @@ impl Handler<Consume> for Deliveries {
     fn handle(&mut self, message: Consume, ctx: &mut Self::Context) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
         if self.group.has_consumer(key) || self.joining.contains_key(&key) {
-            message.refused.set();
-            message.outlet.answer(message.req, Err(still_held(message.sub)));
+            refuse(&message, still_held(message.sub));
             return;
         }
         let patterns = (message.domain.as_str().to_owned(), message.name.as_str().to_owned());
@@ -380,7 +382,6 @@ impl Handler<Dispatch> for Deliveries {
 
     fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
         let Dispatch(events) = message;
-        self.head = events.last().map_or(self.head, |last| self.head.max(last.seq));
         let mut effects = Effects::default();
         self.group.dispatch(&events, now(), &mut effects);
         self.apply(effects, ctx);
@@ -393,8 +394,11 @@ impl Handler<Recorded> for Deliveries {
     fn handle(&mut self, message: Recorded, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
         let now = now();
-        for Settled { token, outcome, result } in message.0 {
-            let again = result.as_ref().is_err_and(Fault::is_retryable);
+        let Recorded { settled, attempts } = message;
+        self.group.attempts_recorded(attempts, &mut effects);
+        for Settled { token, outcome, result } in settled {
+            // Only where the event has its outcome, or is gone, nobody else is to get it.
+            let again = result.as_ref().is_err_and(|fault| !ENDED.contains(&fault.code.as_str()));
             if result.is_ok() {
                 self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc();
             }
@@ -455,6 +459,12 @@ impl Handler<Panic> for Deliveries {
     }
 }
 
+/// The consumer doesn't come to be: its link forgets the number.
+fn refuse(message: &Consume, fault: Fault) {
+    message.outlet.tell(Word::Refused(message.sub));
+    message.outlet.answer(message.req, Err(fault));
+}
+
 fn claim_lost() -> Fault {
     Fault::refused(
         code::CLAIM_LOST,
@@ -471,10 +481,4 @@ fn still_held(sub: u32) -> Fault {
              number"
         ),
     )
-}
-
-/// Milliseconds since 1970.
-fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }

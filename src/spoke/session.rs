@@ -2,7 +2,6 @@
 //! time and never reads a clock.
 
 mod consumers;
-mod later;
 mod publishes;
 mod queries;
 mod replies;
@@ -20,9 +19,7 @@ use bytes::BytesMut;
 use tokio::time::Instant;
 
 pub(super) use self::replies::Heard;
-use self::{
-    consumers::Consumers, later::Later, publishes::Publishes, queries::Queries, subscriptions::Subscriptions,
-};
+use self::{consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions};
 use super::{
     Drained, PublishError, Status,
     backoff::Backoff,
@@ -30,7 +27,7 @@ use super::{
 };
 use crate::{
     event::{Fault, code},
-    wire::{LinkLimits, NackOptions, Req, Request, Sub, Welcome},
+    wire::{LinkLimits, NackOptions, Req, Request, Sub, Token, Welcome},
 };
 
 /// A request of the present link that isn't a publish or a read.
@@ -40,15 +37,7 @@ enum Asked {
     Unsubscribe(Option<Answering<()>>),
     Consume(Key),
     Stop(Key),
-    Settle(Settling),
-}
-
-/// The end of a claim of the present link, on its way.
-#[derive(Debug)]
-struct Settling {
-    claim: ClaimId,
-    how: Settle,
-    answer: Option<Answering<()>>,
+    Settle(Token, Option<Answering<()>>),
 }
 
 #[derive(Debug)]
@@ -61,6 +50,8 @@ pub(super) struct Session {
     hub: Option<Arc<str>>,
     links_lost: u64,
     closing: bool,
+    /// The hub of this link is stopping: nothing new is begun on it.
+    hub_drains: bool,
     /// What callers are told once it is closed.
     reason: Fault,
     /// Requests to write; small ones only, and never more than credit, subscriptions and reads allow.
@@ -68,8 +59,10 @@ pub(super) struct Session {
     /// Only the latest: a pong answers all pings before it.
     pong: Option<u64>,
     asked: HashMap<Req, Asked>,
-    /// Asked again on this link, after a refusal for now: a claim whose end is given up would stay held.
-    later: Later,
+    /// Claims that were dropped, and that the hub was too busy to take back: when to hand them back again.
+    releases: VecDeque<(Instant, Token)>,
+    /// Subscriptions and consumers that the hub was too busy to restore: when to ask for them again.
+    restores: VecDeque<(Instant, Asked)>,
     publishes: Publishes,
     queries: Queries,
     subscriptions: Subscriptions,
@@ -87,11 +80,13 @@ impl Session {
             hub: None,
             links_lost: 0,
             closing: false,
+            hub_drains: false,
             reason: closed(),
             control: VecDeque::new(),
             pong: None,
             asked: HashMap::new(),
-            later: Later::default(),
+            releases: VecDeque::new(),
+            restores: VecDeque::new(),
             publishes: Publishes::new(retry),
             queries: Queries::default(),
             subscriptions: Subscriptions::default(),
@@ -114,16 +109,19 @@ impl Session {
 
     pub(super) fn link_down(&mut self, fault: &Fault) {
         self.links_lost += 1;
+        self.hub_drains = false;
         self.hub = None;
         self.limits = None;
         self.control.clear();
+        self.releases.clear();
+        // All of them are wanted on the next link.
+        self.restores.clear();
         self.pong = None;
         self.publishes.link_down(fault);
         self.queries.link_down();
         self.subscriptions.link_down();
         self.consumers.link_down();
-        let later = self.later.take();
-        for asked in self.asked.drain().map(|(_, asked)| asked).chain(later) {
+        for (_, asked) in self.asked.drain() {
             // Callers that have gone away need no answer.
             match asked {
                 // Registered again on the next link, or forgotten with this one.
@@ -132,7 +130,7 @@ impl Session {
                 Asked::Unsubscribe(answer) => {
                     let _ = answer.map(|answer| answer.send(Ok(())));
                 }
-                Asked::Settle(Settling { answer, .. }) => {
+                Asked::Settle(_, answer) => {
                     self.consumers.lost();
                     let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
                 }
@@ -201,23 +199,26 @@ impl Session {
         out.len() > before
     }
 
-    /// Tells callers whose deadline has passed, and asks again what was refused for now.
+    /// Tells callers whose deadline has passed, and does what was put off until now.
     pub(super) fn expire(&mut self, now: Instant) {
         self.publishes.expire(now);
-        for asked in self.later.take_due(now) {
+        while let Some((_, token)) = self.releases.pop_front_if(|(due, _)| *due <= now) {
+            self.settle(ClaimId { link: self.link, token }, Settle::Release, None);
+        }
+        while let Some((_, asked)) = self.restores.pop_front_if(|(due, _)| *due <= now) {
             match asked {
                 Asked::Subscribe(key) => self.subscribe(key),
                 Asked::Consume(key) => self.consume(key),
-                Asked::Settle(settling) => self.send_settle(settling),
-                // These are never refused for now.
-                Asked::Unsubscribe(_) | Asked::Stop(_) => {}
+                _ => {}
             }
         }
     }
 
     /// When to look again, if ever.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        [self.publishes.next_due(), self.later.next_due()].into_iter().flatten().min()
+        let release = self.releases.front().map(|(due, _)| *due);
+        let restore = self.restores.front().map(|(due, _)| *due);
+        self.publishes.next_due().into_iter().chain(release).chain(restore).min()
     }
 
     /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.
@@ -234,7 +235,6 @@ impl Session {
     pub(super) fn is_drained(&self) -> bool {
         self.control.is_empty()
             && self.asked.is_empty()
-            && self.later.is_empty()
             && self.consumers.held() == 0
             && self.publishes.is_empty()
             && self.queries.is_empty()
@@ -244,13 +244,10 @@ impl Session {
     pub(super) fn close(&mut self, fault: &Fault) -> Drained {
         self.closing = true;
         self.reason = fault.clone();
-        let mut open = self.later.take();
-        open.extend(self.asked.drain().map(|(_, asked)| asked));
+        let open = std::mem::take(&mut self.asked);
         let requests = self.queries.close(fault) + open.len();
-        for asked in open {
-            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(Settling { answer: Some(answer), .. }) =
-                asked
-            {
+        for (_, asked) in open {
+            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(_, Some(answer)) = asked {
                 // A caller that has gone away needs no answer.
                 let _ = answer.send(Err(Failure::Closed(fault.clone())));
             }
@@ -289,6 +286,9 @@ impl Session {
         if let Some(request) = self.queries.next(self.req + 1) {
             self.req += 1;
             return Some(request);
+        }
+        if self.hub_drains {
+            return None;
         }
         let (req, event) = self.publishes.next(now)?;
         Some(Request::Publish { req, event })
@@ -361,19 +361,13 @@ impl Session {
             let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault))));
             return;
         }
-        self.send_settle(Settling { claim, how, answer });
-    }
-
-    fn send_settle(&mut self, settling: Settling) {
-        let (req, token) = (self.next_req(), settling.claim.token);
-        let request = match &settling.how {
+        let req = self.next_req();
+        let request = match how {
             Settle::Ack => Request::Ack { req, token },
-            Settle::Nack { reason } => {
-                Request::Nack { req, token, options: NackOptions { reason: reason.clone() } }
-            }
+            Settle::Nack { reason } => Request::Nack { req, token, options: NackOptions { reason } },
             Settle::Release => Request::Release { req, token },
         };
-        self.ask(req, Asked::Settle(settling), request);
+        self.ask(req, Asked::Settle(token, answer), request);
     }
 
     fn ask(&mut self, req: Req, asked: Asked, request: Request) {

@@ -8,11 +8,11 @@ use std::{
 
 use eventflow::{
     pki::{
-        Authority, Bundle, CertificateRow, CertificateRows, Lifetimes, Names, PkiError, Vault, authority,
-        provider, tls, vault,
+        Authority, Bundle, CertificateRows, Lifetimes, Names, PkiError, Vault, authority, provider, tls,
+        vault,
     },
     spoke::{ConnectError, Publish, Spoke, SpokeConfig},
-    store::{Place, Store, StoreConfig, StoreError},
+    store::{Place, Store, StoreConfig},
     wire::HubAddress,
 };
 use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair, SanType};
@@ -36,40 +36,6 @@ const SPOKE: &str = "KEEN-WREN-MX000002.EVENTFLOW-SPOKE";
 const CERTIFICATE: &str = "E_EVENTFLOW_CERTIFICATE";
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// The certificate table of a hub's database.
-struct Table(Store);
-
-impl CertificateRows for Table {
-    type Error = StoreError;
-
-    async fn current(&self, id: &str) -> Result<Option<CertificateRow>, StoreError> {
-        let Some(row) = self.0.certificate_current(id).await? else { return Ok(None) };
-        Ok(Some(CertificateRow {
-            version: row.version,
-            id: row.id,
-            cert: row.cert,
-            key: row.key,
-            key_iv: row.key_iv,
-            key_salt: row.key_salt,
-            key_tag: row.key_tag,
-            pass: row.pass,
-            pass_iv: row.pass_iv,
-            pass_salt: row.pass_salt,
-            pass_tag: row.pass_tag,
-            validity: row.validity,
-            revoked: row.revoked,
-        }))
-    }
-
-    async fn insert(&self, _: CertificateRow) -> Result<bool, StoreError> {
-        unreachable!("the hub has made them all")
-    }
-
-    async fn retire(&self, _: &CertificateRow) -> Result<(), StoreError> {
-        unreachable!("they are all new")
-    }
-}
-
 /// The authority of a running hub, and what its intermediate for spokes signs with.
 struct Issuing {
     authority: Authority,
@@ -81,7 +47,7 @@ impl Issuing {
         let info = hub.handle.info();
         let phrase = vault::phrase_file(info.data.join("key-phrase")).unwrap();
         let vault = Vault::new(phrase, 1_000).unwrap();
-        let table = Table(Store::open(&StoreConfig::new(Place::File(hub.database()))).await.unwrap());
+        let table = Store::open(&StoreConfig::new(Place::File(hub.database()))).await.unwrap();
         let names = Names { hub_id: info.id.clone(), ..Names::default() };
         let lifetimes = Lifetimes { spoke_leaf: HOUR, ..Lifetimes::default() };
         let now = SystemTime::now();
@@ -91,7 +57,7 @@ impl Issuing {
         // A leaf comes with its intermediate.
         let leaf = authority.issue_spoke_leaf(SPOKE, now).unwrap();
         let spokes = (leaf.identity.chain()[1].clone(), key);
-        table.0.close().await;
+        table.close().await;
         Self { authority, spokes }
     }
 

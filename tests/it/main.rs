@@ -7,6 +7,7 @@ mod a_consumer_comes_late;
 mod a_subscriber_comes_late;
 mod a_subscription_resumes;
 mod certificates;
+mod drain_hands_back;
 mod golden_bytes;
 mod layering;
 mod npm_subscribers;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use crate::{
-    actors::deliveries::Refused,
     event::{Fault, code},
     wire::Sub,
 };
@@ -32,9 +31,8 @@ pub enum Speaks {
 #[derive(Debug)]
 pub struct Session {
     speaks: Speaks,
+    welcome: bool,
     wishes: HashMap<Sub, Wish>,
-    /// Consumers that may still turn out to be refused, or were.
-    refusable: HashMap<Sub, Refused>,
     most: usize,
 }
 
@@ -42,7 +40,7 @@ impl Session {
     /// A fresh session with at most so many subscriptions and consumers.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { speaks: Speaks::Unknown, wishes: HashMap::new(), refusable: HashMap::new(), most }
+        Self { speaks: Speaks::Unknown, welcome: false, wishes: HashMap::new(), most }
     }
 
     /// What the link speaks.
@@ -56,6 +54,17 @@ impl Session {
         if self.speaks == Speaks::Unknown {
             self.speaks = if v1 { Speaks::V1 } else { Speaks::Npm };
         }
+    }
+
+    /// A v1 client was welcomed.
+    pub fn welcome(&mut self) {
+        self.welcome = true;
+    }
+
+    /// Whether a v1 client was welcomed: before that it expects nothing else.
+    #[must_use]
+    pub fn is_welcome(&self) -> bool {
+        self.welcome
     }
 
     /// Takes a number into use.
@@ -83,28 +92,6 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a number into use for a consumer, who may be refused later on.
-    ///
-    /// # Errors
-    /// As [`Session::add`].
-    pub fn add_consumer(&mut self, sub: Sub) -> Result<Refused, Fault> {
-        self.add(sub, Wish::Consumer)?;
-        let refused = Refused::default();
-        self.refusable.insert(sub, refused.clone());
-        Ok(refused)
-    }
-
-    /// Gives the numbers of consumers back that were refused, and says which.
-    pub fn forget_refused(&mut self) -> Vec<Sub> {
-        let refused = self.refusable.iter().filter(|(_, refused)| refused.is_set());
-        let refused: Vec<Sub> = refused.map(|(sub, _)| *sub).collect();
-        for sub in &refused {
-            self.refusable.remove(sub);
-            self.wishes.remove(sub);
-        }
-        refused
-    }
-
     /// Gives a number back.
     ///
     /// # Errors
@@ -121,7 +108,6 @@ impl Session {
             ));
         }
         self.wishes.remove(&sub);
-        self.refusable.remove(&sub);
         Ok(())
     }
 }
@@ -136,17 +122,6 @@ mod tests {
         session.decide(false);
         session.decide(true);
         assert_eq!(session.speaks(), Speaks::Npm);
-    }
-
-    #[test]
-    fn a_refused_consumer_gives_its_number_back() {
-        let mut session = Session::new(1);
-        let refused = session.add_consumer(1).unwrap();
-        assert!(session.forget_refused().is_empty());
-        assert!(session.add_consumer(1).is_err());
-        refused.set();
-        assert_eq!(session.forget_refused(), [1]);
-        session.add_consumer(1).unwrap();
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{
     },
     event::{Fault, NewEvent, code},
     metrics::{CutReason, Refusal as Refused},
-    wire::{Hello, Record, Refusal, Reply, Req, Request, Token},
+    wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
 };
 
 /// How long a client waits after a mailbox was full.
@@ -42,9 +42,28 @@ impl Connection {
                 let client: String = client.chars().take(CLIENT_NAME).collect();
                 tracing::debug!(conn.id = %self.outlet.id(), spoke.id = %self.uid, client, "hello");
                 self.reply(&Reply::Welcome(self.config.welcome.clone()));
+                self.session.welcome();
+                self.say_drain();
             }
             Ok(other) => tracing::error!(verb = other.verb(), "a hello was read as something else"),
-            Err(Refusal { fault, .. }) => self.outlet.cut(CutReason::of(&fault.code), fault),
+            Err(Refusal { req, fault }) => {
+                self.outlet.answer(req, Err(fault.clone()));
+                self.outlet.cut(CutReason::of(&fault.code), fault);
+            }
+        }
+    }
+
+    /// Tells a client that the hub is stopping: at once, or after its welcome.
+    pub(super) fn say_drain(&self) {
+        if self.draining && self.session.is_welcome() && !self.gone {
+            self.reply(&Reply::Drain);
+        }
+    }
+
+    /// A consumer doesn't come to be: its number is free again.
+    pub(super) fn forget_consumer(&mut self, sub: Sub) {
+        if self.session.remove(sub, Wish::Consumer).is_ok() {
+            self.core.registry.signal(Unwatch { link: self.outlet.id(), sub });
         }
     }
 
@@ -92,9 +111,6 @@ impl Connection {
     /// Subscriptions and consumers.
     fn wish(&mut self, request: Request) -> Result<(), Fault> {
         let (outlet, link) = (self.outlet.clone(), self.outlet.id());
-        for sub in self.session.forget_refused() {
-            self.core.registry.signal(Unwatch { link, sub });
-        }
         match request {
             Request::Subscribe { req, sub, domain, name } => {
                 self.session.add(sub, Wish::Subscription)?;
@@ -116,10 +132,10 @@ impl Connection {
                 ),
             )),
             Request::Consume { req, sub, group: None, domain, name, options } => {
-                let refused = self.session.add_consumer(sub)?;
+                self.session.add(sub, Wish::Consumer)?;
                 let watch = Watch { outlet: outlet.clone(), sub, domain: domain.clone(), name: name.clone() };
                 let uid = self.uid.clone();
-                let consume = Consume { outlet, uid, req, sub, domain, name, options, refused };
+                let consume = Consume { outlet, uid, req, sub, domain, name, options };
                 let sent = self.core.registry.offer(watch).and_then(|()| self.core.deliveries.offer(consume));
                 self.taken(sent).inspect_err(|_| {
                     self.core.registry.signal(Unwatch { link, sub });
@@ -198,7 +214,7 @@ impl Connection {
     }
 
     /// A full mailbox refuses the request; a core that is gone cuts the link.
-    fn taken(&self, sent: Result<(), MailError>) -> Result<(), Fault> {
+    pub(super) fn taken(&self, sent: Result<(), MailError>) -> Result<(), Fault> {
         sent.map_err(|error| {
             if error == MailError::Full {
                 return Fault::retryable(

@@ -91,27 +91,37 @@ struct Claim {
 pub struct Group {
     bindings: HashMap<i64, Binding>,
     index: PatternIndex<i64>,
-    consumers: HashMap<ConsumerKey, Consumer>,
+    consumers: BTreeMap<ConsumerKey, Consumer>,
     claims: HashMap<Token, Claim>,
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
-    /// Attempts of events that came back and weren't handed out since: a page may be read before they are written.
-    attempted: HashMap<u64, u32>,
+    /// Un-acked bytes of each link that holds any.
+    on_links: HashMap<LinkId, usize>,
+    /// The most bytes that the consumers of a link hold un-acked together; each may hold one event all the same.
+    link_bytes: usize,
+    /// Attempts on their way to the database: a page read before would not count them.
+    unrecorded_attempts: usize,
+    /// The last event that was dispatched.
+    head: u64,
     next_token: Token,
     draining: bool,
 }
 
 impl Group {
-    /// A group whose tokens start after `first_token`, so that those of an earlier start are never used again.
+    /// A group whose tokens start after `first_token`, so that those of an earlier start are never used again. The
+    /// events up to `head` were dispatched before; the consumers of a link hold about `link_bytes` un-acked at most.
     #[must_use]
-    pub fn new(first_token: Token) -> Self {
+    pub fn new(first_token: Token, head: u64, link_bytes: usize) -> Self {
         Self {
             bindings: HashMap::new(),
             index: PatternIndex::default(),
-            consumers: HashMap::new(),
+            consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
-            attempted: HashMap::new(),
+            on_links: HashMap::new(),
+            link_bytes,
+            unrecorded_attempts: 0,
+            head,
             next_token: first_token,
             draining: false,
         }
@@ -183,6 +193,12 @@ impl Group {
         Some(self.taken.first_key_value().map_or(floor, |(seq, _)| floor.min(seq.saturating_sub(1))))
     }
 
+    /// The last event that was dispatched.
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
     /// Events were committed, in sequence.
     pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: i64, effects: &mut Effects) {
         let mut matched = Vec::new();
@@ -199,6 +215,7 @@ impl Group {
             }
         }
         if let Some(last) = events.last() {
+            self.head = self.head.max(last.seq);
             self.bindings.values_mut().for_each(|binding| binding.passed(last.seq));
         }
         self.want_pages(effects);
@@ -207,10 +224,7 @@ impl Group {
     /// A page that [`Effects::pages`] asked for.
     pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
-        for mut waiting in binding.page(page) {
-            if let Some(attempts) = self.attempted.get(&waiting.event.seq) {
-                waiting.attempts = waiting.attempts.max(*attempts);
-            }
+        for waiting in binding.page(page, self.head) {
             if !self.taken.contains_key(&waiting.event.seq) {
                 self.place(waiting, &[id], now, effects);
             }
@@ -225,9 +239,15 @@ impl Group {
         }
     }
 
+    /// Attempts of [`Effects::ended`] were recorded, or couldn't be.
+    pub fn attempts_recorded(&mut self, attempts: usize, effects: &mut Effects) {
+        self.unrecorded_attempts = self.unrecorded_attempts.saturating_sub(attempts);
+        self.want_pages(effects);
+    }
+
     /// Asks for all pages that are wanted and not under way.
     pub fn want_pages(&mut self, effects: &mut Effects) {
-        if self.draining {
+        if !self.may_read() {
             return;
         }
         for (id, binding) in &mut self.bindings {
@@ -260,11 +280,8 @@ impl Group {
             Verdict::Release => {
                 effects.answers.push((outlet.clone(), req, true));
                 // Others first: whoever handed it back has just shown that it doesn't want it now.
-                if let Some(binding) = self.consumers.get(&key).map(|consumer| consumer.binding) {
-                    self.leave_turn(binding, key);
-                }
+                self.leave_turn(key);
                 self.give_back(token, false, "released", now, effects);
-                self.offer_turn(key, now, effects);
                 self.forget_if_done(key);
                 return;
             }
@@ -279,13 +296,12 @@ impl Group {
             consumer: claim.uid.clone(),
             attempt,
         });
-        if let Some(consumer) = self.consumers.get_mut(&key) {
-            consumer.settled(token);
-        }
-        self.offer_turn(key, now, effects);
+        let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.settled(token));
+        self.freed(key, freed, now, effects);
     }
 
-    /// The outcome was recorded, or (`again`) couldn't be now. Returns who waits for the answer.
+    /// The outcome was recorded, or (`again`) couldn't be: then the claim is its holder's as before. Returns who
+    /// waits for the answer.
     pub fn recorded(
         &mut self,
         token: Token,
@@ -303,6 +319,8 @@ impl Group {
                 Some(consumer) => {
                     consumer.recorded();
                     consumer.took(token, weight);
+                    *self.on_links.entry(key.link).or_default() += weight;
+                    self.offer_turn(key, now, effects);
                 }
                 None => self.give_back(token, false, "not recorded", now, effects),
             }
@@ -311,11 +329,10 @@ impl Group {
         if let Some(consumer) = consumer {
             consumer.recorded();
         }
-        self.claims.remove(&token);
-        self.taken.remove(&seq);
-        for binding in self.bindings.values_mut() {
-            binding.ended(seq);
+        if let Some(claim) = self.claims.remove(&token) {
+            self.each_matching(&claim.event, |binding| binding.ended(seq));
         }
+        self.taken.remove(&seq);
         self.offer_turn(key, now, effects);
         self.forget_if_done(key);
         waits
@@ -324,8 +341,9 @@ impl Group {
     /// The link is gone: what its consumers hold is offered again at once. The oldest of each, as many as run at
     /// once at the client, count as attempts.
     pub fn link_gone(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
-        let gone: Vec<_> = self.consumers.keys().filter(|key| key.link == link).copied().collect();
+        let gone = self.keys_of(link);
         let mut returned = Vec::new();
+        self.on_links.remove(&link);
         for key in gone {
             if let Some(consumer) = self.consumers.remove(&key) {
                 if !consumer.stopped {
@@ -345,18 +363,42 @@ impl Group {
     fn give_back(&mut self, token: Token, counts: bool, reason: &str, now: i64, effects: &mut Effects) {
         let Some(claim) = self.claims.remove(&token) else { return };
         self.taken.remove(&claim.event.seq);
-        if let Some(consumer) = self.consumers.get_mut(&claim.consumer) {
-            consumer.gave_back(token);
-        }
+        let key = claim.consumer;
+        let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.gave_back(token));
         if counts {
+            self.unrecorded_attempts += 1;
             let attempt = claim.attempt(reason, String::new(), now);
             effects.ended.push(Ended { event_id: claim.event.event.id.clone(), attempt });
-            self.attempted.insert(claim.event.seq, claim.attempts + 1);
         }
         let mut matched = Vec::new();
         self.matching(&claim.event, &mut matched);
         let attempts = claim.attempts + u32::from(counts);
         self.place(Waiting { event: claim.event, attempts }, &matched, now, effects);
+        self.freed(key, freed, now, effects);
+    }
+
+    /// A consumer holds so many bytes less: it has its turn, and so has each other one of its link that the link's
+    /// bytes held back.
+    fn freed(&mut self, key: ConsumerKey, bytes: usize, now: i64, effects: &mut Effects) {
+        let mut held_back = false;
+        if let Some(held) = self.on_links.get_mut(&key.link) {
+            held_back = *held >= self.link_bytes;
+            *held = held.saturating_sub(bytes);
+            if *held == 0 {
+                self.on_links.remove(&key.link);
+            }
+        }
+        self.offer_turn(key, now, effects);
+        if held_back {
+            for other in self.keys_of(key.link) {
+                self.offer_turn(other, now, effects);
+            }
+        }
+    }
+
+    fn keys_of(&self, link: LinkId) -> Vec<ConsumerKey> {
+        let all = ConsumerKey { link, sub: 0 }..=ConsumerKey { link, sub: u32::MAX };
+        self.consumers.range(all).map(|(key, _)| *key).collect()
     }
 
     /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
@@ -381,7 +423,7 @@ impl Group {
         let binding = self.bindings.get_mut(&id)?;
         while let Some(key) = binding.ready.pop_front() {
             if let Some(consumer) = self.consumers.get_mut(&key) {
-                if consumer.has_credit() {
+                if has_credit(consumer, &self.on_links, self.link_bytes) {
                     binding.ready.push_back(key);
                     return Some(key);
                 }
@@ -394,7 +436,7 @@ impl Group {
     /// A consumer may have credit again: it gets what waits, or a place in the turn.
     fn offer_turn(&mut self, key: ConsumerKey, now: i64, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
-        if self.draining || !consumer.has_credit() {
+        if self.draining || !has_credit(consumer, &self.on_links, self.link_bytes) {
             return;
         }
         let id = consumer.binding;
@@ -418,13 +460,8 @@ impl Group {
         self.next_token += 1;
         let token = self.next_token;
         let Waiting { event, attempts } = waiting;
-        self.attempted.remove(&event.seq);
         consumer.took(token, event.weight());
-        if self.bindings.len() > 1 {
-            for binding in self.bindings.values_mut() {
-                binding.forget(event.seq);
-            }
-        }
+        *self.on_links.entry(key.link).or_default() += event.weight();
         effects
             .claims
             .entry(key.link)
@@ -432,10 +469,22 @@ impl Group {
             .1
             .push(ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() });
         self.taken.insert(event.seq, token);
-        self.claims.insert(
-            token,
-            Claim { event, attempts, consumer: key, uid: consumer.uid.clone(), started: now, settling: None },
-        );
+        let uid = consumer.uid.clone();
+        if self.bindings.len() > 1 {
+            self.each_matching(&event, |binding| binding.forget(event.seq));
+        }
+        self.claims
+            .insert(token, Claim { event, attempts, consumer: key, uid, started: now, settling: None });
+    }
+
+    /// Runs `change` on each binding that this event is one of.
+    fn each_matching(&mut self, event: &Dispatched, mut change: impl FnMut(&mut Binding)) {
+        let bindings = &mut self.bindings;
+        self.index.matching(&event.event.domain, &event.event.name, |id| {
+            if let Some(binding) = bindings.get_mut(id) {
+                change(binding);
+            }
+        });
     }
 
     fn matching(&self, event: &Dispatched, matched: &mut Vec<i64>) {
@@ -452,7 +501,7 @@ impl Group {
     }
 
     fn want_page(&mut self, id: i64, effects: &mut Effects) {
-        if self.draining {
+        if !self.may_read() {
             return;
         }
         if let Some(page) = self.bindings.get_mut(&id).and_then(Binding::want_page) {
@@ -460,21 +509,22 @@ impl Group {
         }
     }
 
-    /// The consumer takes no more from this binding. Its place in the turn goes too: a client may use the number
-    /// again, for another binding.
+    /// Whether a page read now would be true, and of use.
+    fn may_read(&self) -> bool {
+        !self.draining && self.unrecorded_attempts == 0
+    }
+
     fn leave(&mut self, id: i64, key: ConsumerKey) {
-        self.leave_turn(id, key);
         if let Some(binding) = self.bindings.get_mut(&id) {
-            binding.left();
+            binding.left(key);
         }
     }
 
-    fn leave_turn(&mut self, id: i64, key: ConsumerKey) {
-        if let Some(binding) = self.bindings.get_mut(&id) {
+    fn leave_turn(&mut self, key: ConsumerKey) {
+        let Some(consumer) = self.consumers.get_mut(&key) else { return };
+        consumer.queued = false;
+        if let Some(binding) = self.bindings.get_mut(&consumer.binding) {
             binding.ready.retain(|ready| *ready != key);
-        }
-        if let Some(consumer) = self.consumers.get_mut(&key) {
-            consumer.queued = false;
         }
     }
 
@@ -484,6 +534,13 @@ impl Group {
             self.consumers.remove(&key);
         }
     }
+}
+
+/// Whether a consumer may get another event: within its own credit, and within the bytes of its link unless it
+/// holds nothing.
+fn has_credit(consumer: &Consumer, on_links: &HashMap<LinkId, usize>, link_bytes: usize) -> bool {
+    let link = || on_links.get(&consumer.outlet.id()).copied().unwrap_or(0);
+    consumer.has_credit() && (consumer.holds_nothing() || link() < link_bytes)
 }
 
 impl Claim {

@@ -1,9 +1,6 @@
 //! What [`Deliveries`](super::Deliveries) receives.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use super::group::Verdict;
 use crate::{
@@ -33,28 +30,8 @@ pub struct Consume {
     pub name: Pattern,
     /// Credit and concurrency.
     pub options: ConsumeOptions,
-    /// Set when it doesn't come to be: the number is free again.
-    pub refused: Refused,
 }
 mail!(Consume => ());
-
-/// Whether a consumer was refused after its link had taken a number for it. Shared with that link, which looks
-/// when the number is asked for again.
-#[derive(Debug, Clone, Default)]
-pub struct Refused(Arc<AtomicBool>);
-
-impl Refused {
-    /// It was.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Whether it was.
-    #[must_use]
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
 
 /// A consumer wants no more events. Answered through the link's outlet.
 #[derive(Debug)]
@@ -99,9 +76,22 @@ pub struct Settled {
     pub result: Result<(), Fault>,
 }
 
-/// A transaction with outcomes ended.
-#[derive(Debug)]
-pub struct Recorded(pub Vec<Settled>);
+/// A transaction with outcomes or attempts ended.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    /// Outcomes, in the order of the verdicts.
+    pub settled: Vec<Settled>,
+    /// How many attempts without an outcome it had, written or not.
+    pub attempts: usize,
+}
+
+impl Recorded {
+    /// Whether there is nothing to tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.settled.is_empty() && self.attempts == 0
+    }
+}
 mail!(Recorded => ());
 
 /// Asks who holds the event of this sequence number.

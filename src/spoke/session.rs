@@ -2,7 +2,6 @@
 //! time and never reads a clock.
 
 mod consumers;
-mod deferred;
 mod publishes;
 mod queries;
 mod replies;
@@ -20,13 +19,7 @@ use bytes::BytesMut;
 use tokio::time::Instant;
 
 pub(super) use self::replies::Heard;
-use self::{
-    consumers::Consumers,
-    deferred::{Deferred, Wanted},
-    publishes::Publishes,
-    queries::Queries,
-    subscriptions::Subscriptions,
-};
+use self::{consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions};
 use super::{
     Drained, PublishError, Status,
     backoff::Backoff,
@@ -68,11 +61,12 @@ pub(super) struct Session {
     asked: HashMap<Req, Asked>,
     /// Claims that were dropped, and that the hub was too busy to take back: when to hand them back again.
     releases: VecDeque<(Instant, Token)>,
+    /// Subscriptions and consumers that the hub was too busy to restore: when to ask for them again.
+    restores: VecDeque<(Instant, Asked)>,
     publishes: Publishes,
     queries: Queries,
     subscriptions: Subscriptions,
     consumers: Consumers,
-    deferred: Deferred,
 }
 
 impl Session {
@@ -92,11 +86,11 @@ impl Session {
             pong: None,
             asked: HashMap::new(),
             releases: VecDeque::new(),
+            restores: VecDeque::new(),
             publishes: Publishes::new(retry),
             queries: Queries::default(),
             subscriptions: Subscriptions::default(),
             consumers: Consumers::default(),
-            deferred: Deferred::default(),
         }
     }
 
@@ -120,12 +114,13 @@ impl Session {
         self.limits = None;
         self.control.clear();
         self.releases.clear();
+        // All of them are wanted on the next link.
+        self.restores.clear();
         self.pong = None;
         self.publishes.link_down(fault);
         self.queries.link_down();
         self.subscriptions.link_down();
         self.consumers.link_down();
-        self.deferred.clear();
         for (_, asked) in self.asked.drain() {
             // Callers that have gone away need no answer.
             match asked {
@@ -210,10 +205,11 @@ impl Session {
         while let Some((_, token)) = self.releases.pop_front_if(|(due, _)| *due <= now) {
             self.settle(ClaimId { link: self.link, token }, Settle::Release, None);
         }
-        while let Some(wanted) = self.deferred.pop_due(now) {
-            match wanted {
-                Wanted::Subscription(key) => self.subscribe(key),
-                Wanted::Consumer(key) => self.consume(key),
+        while let Some((_, asked)) = self.restores.pop_front_if(|(due, _)| *due <= now) {
+            match asked {
+                Asked::Subscribe(key) => self.subscribe(key),
+                Asked::Consume(key) => self.consume(key),
+                _ => {}
             }
         }
     }
@@ -221,7 +217,8 @@ impl Session {
     /// When to look again, if ever.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let release = self.releases.front().map(|(due, _)| *due);
-        [self.publishes.next_due(), release, self.deferred.next_due()].into_iter().flatten().min()
+        let restore = self.restores.front().map(|(due, _)| *due);
+        self.publishes.next_due().into_iter().chain(release).chain(restore).min()
     }
 
     /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.

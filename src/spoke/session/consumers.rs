@@ -92,6 +92,18 @@ impl Consumers {
         first.is_some_and(|first| first.send(Ok(())).is_err())
     }
 
+    /// Whether its caller was told that it is there, and it isn't stopping.
+    pub(super) fn is_confirmed(&self, key: Key) -> bool {
+        self.all.get(&key).is_some_and(|entry| entry.first.is_none() && !entry.stopping)
+    }
+
+    /// Its number is free.
+    pub(super) fn unregister(&mut self, key: Key) {
+        if let Some(sub) = self.all.get_mut(&key).and_then(|entry| entry.sub.take()) {
+            self.numbers.remove(&sub);
+        }
+    }
+
     /// The hub refused it: this is its end.
     pub(super) fn refused(&mut self, key: Key, fault: Fault) {
         if let Some(entry) = self.remove(key) {
@@ -101,18 +113,6 @@ impl Consumers {
                 let _ = first.send(Err(Failure::Refused(fault)));
             }
         }
-    }
-
-    /// The hub can't restore it yet. False: its first caller still waits and decides, or it is being stopped.
-    pub(super) fn put_off(&mut self, key: Key) -> bool {
-        let Some(entry) = self.all.get_mut(&key) else { return false };
-        if entry.first.is_some() || entry.stopping {
-            return false;
-        }
-        if let Some(sub) = entry.sub.take() {
-            self.numbers.remove(&sub);
-        }
-        true
     }
 
     /// A claim has come. False: nobody takes it, it is to be handed back. A claim that doesn't fit (the hub

@@ -89,6 +89,11 @@ impl Subscriptions {
         }
     }
 
+    /// Whether its caller was told that it is there.
+    pub(super) fn is_confirmed(&self, key: Key) -> bool {
+        self.all.get(&key).is_some_and(|entry| entry.first.is_none())
+    }
+
     /// The hub refused it: this is its end.
     pub(super) fn refused(&mut self, key: Key, fault: Fault) {
         if let Some(entry) = self.remove(key) {
@@ -127,12 +132,6 @@ impl Subscriptions {
         let sub = self.all.get_mut(&key)?.sub.take()?;
         self.numbers.remove(&sub);
         Some(sub)
-    }
-
-    /// The hub can't restore it yet. False: its first caller still waits, and decides.
-    pub(super) fn put_off(&mut self, key: Key) -> bool {
-        let restored = self.all.get(&key).is_some_and(|entry| entry.first.is_none());
-        restored && self.unregister(key).is_some()
     }
 
     /// Its reader has caught up. True: it is to be registered again.

@@ -124,7 +124,8 @@ async fn a_handler_that_never_ends_is_told_of_and_its_event_comes_again() {
     let TestHub { handle, folder } = hub;
     let outcome = handle.shutdown().await.unwrap();
     println!("{outcome:?} after {:?}", began.elapsed());
-    assert_eq!(outcome.handed_back, 3, "{outcome:?}");
+    // What had not begun was released by the client.
+    assert_eq!(outcome.handed_back, 2, "{outcome:?}");
     assert!(!outcome.is_clean() && outcome.uncommitted == 0, "{outcome:?}");
     drop((consumer, spoke));
 

@@ -10,7 +10,8 @@ use super::{
     super::{
         binding::{Binding, Page, PageWanted, Waiting},
         consumer::{Consumer, ConsumerKey},
-        group::{Effects, Finish, Group, Verdict},
+        effects::{Effects, Finish, Verdict},
+        group::Group,
     },
     Step,
 };

@@ -114,6 +114,12 @@ impl World {
         self.held.len()
     }
 
+    /// Which consumer holds the claim of this place among those that are held.
+    pub fn holder(&self, at: usize) -> usize {
+        let (key, ..) = self.held.values().nth(at).unwrap();
+        self.members.keys().position(|member| member == key).unwrap()
+    }
+
     /// The numbers of the attempts that are held, in the order of the events.
     pub fn attempts_held(&self) -> Vec<u32> {
         let by_seq: BTreeMap<u64, u32> =

@@ -292,5 +292,6 @@ mod tests {
         assert_eq!(CutReason::of(code::SLOW_SUBSCRIBER), CutReason::SlowSubscriber);
         assert_eq!(CutReason::of("E_EVENTFLOW_NEVER_HEARD"), CutReason::Protocol);
         assert_eq!(HandshakeFault::of(code::HANDSHAKE_TIMEOUT), HandshakeFault::Timeout);
+        assert_eq!(HandshakeFault::of(code::HANDSHAKE), HandshakeFault::Tls);
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct Session {
     asked: HashMap<Req, Asked>,
     /// Claims that were dropped, and that the hub was too busy to take back: when to hand them back again.
     releases: VecDeque<(Instant, Token)>,
+    /// Subscriptions and consumers that the hub was too busy to restore: when to ask for them again.
+    restores: VecDeque<(Instant, Asked)>,
     publishes: Publishes,
     queries: Queries,
     subscriptions: Subscriptions,
@@ -84,6 +86,7 @@ impl Session {
             pong: None,
             asked: HashMap::new(),
             releases: VecDeque::new(),
+            restores: VecDeque::new(),
             publishes: Publishes::new(retry),
             queries: Queries::default(),
             subscriptions: Subscriptions::default(),
@@ -111,6 +114,8 @@ impl Session {
         self.limits = None;
         self.control.clear();
         self.releases.clear();
+        // All of them are wanted on the next link.
+        self.restores.clear();
         self.pong = None;
         self.publishes.link_down(fault);
         self.queries.link_down();
@@ -200,12 +205,20 @@ impl Session {
         while let Some((_, token)) = self.releases.pop_front_if(|(due, _)| *due <= now) {
             self.settle(ClaimId { link: self.link, token }, Settle::Release, None);
         }
+        while let Some((_, asked)) = self.restores.pop_front_if(|(due, _)| *due <= now) {
+            match asked {
+                Asked::Subscribe(key) => self.subscribe(key),
+                Asked::Consume(key) => self.consume(key),
+                _ => {}
+            }
+        }
     }
 
     /// When to look again, if ever.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let release = self.releases.front().map(|(due, _)| *due);
-        self.publishes.next_due().into_iter().chain(release).min()
+        let restore = self.restores.front().map(|(due, _)| *due);
+        self.publishes.next_due().into_iter().chain(release).chain(restore).min()
     }
 
     /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.

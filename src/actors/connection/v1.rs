@@ -247,7 +247,11 @@ impl Connection {
                 CutReason::Silent,
                 Fault::retryable(
                     code::LINK_SILENT,
-                    format!("nothing was heard on this link for {silent:?}: send a ping at least each 30 s"),
+                    format!(
+                        "nothing was heard on this link for {silent:?}: send a ping whenever you have sent nothing \
+                         for {:?}",
+                        self.config.ping
+                    ),
                     Duration::ZERO,
                 ),
             );

@@ -223,6 +223,8 @@ impl Group {
         let (outcome, attempt) = match verdict {
             Verdict::Release => {
                 effects.answers.push((outlet.clone(), req, true));
+                // Others first: whoever handed it back has just shown that it doesn't want it now.
+                self.leave_turn(key);
                 self.give_back(token, false, "released", now, effects);
                 self.forget_if_done(key);
                 return;
@@ -452,6 +454,14 @@ impl Group {
     fn leave(&mut self, id: i64, key: ConsumerKey) {
         if let Some(binding) = self.bindings.get_mut(&id) {
             binding.left(key);
+        }
+    }
+
+    fn leave_turn(&mut self, key: ConsumerKey) {
+        let Some(consumer) = self.consumers.get_mut(&key) else { return };
+        consumer.queued = false;
+        if let Some(binding) = self.bindings.get_mut(&consumer.binding) {
+            binding.ready.retain(|ready| *ready != key);
         }
     }
 

@@ -155,7 +155,8 @@ impl Routes {
         }
     }
 
-    /// Events were committed, in sequence: what each link is to be sent, each event once per link.
+    /// Events were committed, in sequence: what each link is to be sent, each event once per link, for all
+    /// subscriptions that match in the order of their numbers.
     pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: Instant) -> Vec<(Outlet, Push)> {
         let mut pushes: BTreeMap<LinkId, Push> = BTreeMap::new();
         for event in events {
@@ -168,7 +169,10 @@ impl Routes {
                         let push = pushes.entry(route.link).or_insert_with(|| Push::Events(Vec::new()));
                         if let Push::Events(list) = push {
                             match list.last_mut().filter(|last| last.event.seq == event.seq) {
-                                Some(last) => last.subs.push(sub),
+                                Some(last) => {
+                                    let at = last.subs.partition_point(|other| *other < sub);
+                                    last.subs.insert(at, sub);
+                                }
                                 None => list.push(EventPush { subs: vec![sub], event: event.clone() }),
                             }
                         }

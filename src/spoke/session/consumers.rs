@@ -92,6 +92,18 @@ impl Consumers {
         first.is_some_and(|first| first.send(Ok(())).is_err())
     }
 
+    /// Whether its caller was told that it is there, and it isn't stopping.
+    pub(super) fn is_confirmed(&self, key: Key) -> bool {
+        self.all.get(&key).is_some_and(|entry| entry.first.is_none() && !entry.stopping)
+    }
+
+    /// Its number is free.
+    pub(super) fn unregister(&mut self, key: Key) {
+        if let Some(sub) = self.all.get_mut(&key).and_then(|entry| entry.sub.take()) {
+            self.numbers.remove(&sub);
+        }
+    }
+
     /// The hub refused it: this is its end.
     pub(super) fn refused(&mut self, key: Key, fault: Fault) {
         if let Some(entry) = self.remove(key) {

@@ -101,6 +101,13 @@ impl Session {
             }
             return;
         };
+        if let Retry::After(wait) = fault.retry
+            && self.is_restoring(&asked)
+        {
+            tracing::debug!(req, %fault, "the hub refused for now: it is asked again");
+            self.restores.push_back((now + wait.max(AGAIN), asked));
+            return;
+        }
         match asked {
             Asked::Subscribe(key) => self.subscriptions.refused(key, fault),
             Asked::Consume(key) => self.consumers.refused(key, fault),
@@ -125,6 +132,21 @@ impl Session {
                 }
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
+        }
+    }
+
+    /// Whether this was to restore something whose caller was told long ago that it is there; its number is free.
+    fn is_restoring(&mut self, asked: &Asked) -> bool {
+        match asked {
+            Asked::Subscribe(key) if self.subscriptions.is_confirmed(*key) => {
+                self.subscriptions.unregister(*key);
+                true
+            }
+            Asked::Consume(key) if self.consumers.is_confirmed(*key) => {
+                self.consumers.unregister(*key);
+                true
+            }
+            _ => false,
         }
     }
 }

@@ -341,3 +341,20 @@ async fn a_claim_that_can_be_neither_acked_nor_handed_back_at_once_is_handed_bac
     link.send(Reply::Err { req, fault: busy(50) }).await;
     assert_eq!(link.released().await, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_consumer_that_the_hub_is_too_busy_for_is_asked_for_again() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let (mut claims, _) = claims(&spoke, &mut link).await;
+    drop(link);
+    let mut link = hub.relinked().await;
+    let Request::Consume { req, sub: refused, .. } = link.request().await else { panic!("a consume") };
+    link.send(Reply::Err { req, fault: busy(50) }).await;
+    let sub = link.consuming().await;
+    assert_ne!(sub, refused);
+    link.claim(sub, 1).await;
+    let acking = tokio::spawn(claims.next().await.unwrap().ack());
+    assert_eq!(link.acked().await, 1);
+    acking.await.unwrap().unwrap();
+}

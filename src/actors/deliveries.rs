@@ -1,7 +1,9 @@
 //! Groups, credit and claims: who gets which event to work on, and what becomes of it.
 
 mod binding;
+mod budget;
 mod consumer;
+mod effects;
 mod group;
 mod message;
 #[cfg(test)]
@@ -11,7 +13,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 
-pub use group::{Ended, Finish, Verdict};
+pub use effects::{Ended, Finish, Verdict};
 pub use message::{
     Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Settle, Settled, Stop,
 };
@@ -19,7 +21,8 @@ pub use message::{
 use self::{
     binding::{Binding, Page, PageWanted, Waiting},
     consumer::{Consumer, ConsumerKey},
-    group::{Effects, Group},
+    effects::Effects,
+    group::Group,
 };
 use super::{
     clock::now_millis as now,

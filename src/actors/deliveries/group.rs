@@ -7,71 +7,19 @@ use std::{
 };
 
 use super::{
-    binding::{Binding, Page, PageWanted, Waiting},
+    binding::{Binding, Page, Waiting},
+    budget::Budget,
     consumer::{Consumer, ConsumerKey},
+    effects::{Effects, Ended, Finish, Verdict},
 };
 use crate::{
     actors::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{EventId, Outcome, PatternIndex, Uid},
+    event::{Outcome, PatternIndex, Uid},
     wire::{Attempt, Req, Token},
 };
-
-/// What a consumer says of a claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Done.
-    Ack,
-    /// Failed, with the error text.
-    Nack(String),
-    /// Handed back unstarted.
-    Release,
-}
-
-/// An outcome to be recorded; the group is told the result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finish {
-    /// The claim that ends.
-    pub token: Token,
-    /// The event.
-    pub event_id: EventId,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Who brought it to its end.
-    pub consumer: Uid,
-    /// What to keep of the attempt, if it failed.
-    pub attempt: Option<Attempt>,
-}
-
-/// A delivery that ended without an outcome and counts as an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// The event.
-    pub event_id: EventId,
-    /// What to keep of it.
-    pub attempt: Attempt,
-}
-
-/// What the state wants done.
-#[derive(Debug, Default)]
-pub struct Effects {
-    /// Claims to send, by link.
-    pub claims: BTreeMap<LinkId, (Outlet, Vec<ClaimPush>)>,
-    /// Outcomes to record.
-    pub finishes: Vec<Finish>,
-    /// Attempts to record.
-    pub ended: Vec<Ended>,
-    /// Requests to answer at once: done (`None`), or refused since the claim isn't held.
-    pub answers: Vec<(Outlet, Req, bool)>,
-    /// Pages to read, by binding.
-    pub pages: Vec<(i64, PageWanted)>,
-    /// Events that matched no binding.
-    pub orphans: u64,
-    /// Claims that came back from lost links.
-    pub returned: u64,
-}
 
 /// An event in somebody's hands.
 #[derive(Debug)]
@@ -95,10 +43,7 @@ pub struct Group {
     claims: HashMap<Token, Claim>,
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
-    /// Un-acked bytes of each link that holds any.
-    on_links: HashMap<LinkId, usize>,
-    /// The most bytes that the consumers of a link hold un-acked together; each may hold one event all the same.
-    link_bytes: usize,
+    budget: Budget,
     /// Attempts on their way to the database: a page read before would not count them.
     unrecorded_attempts: usize,
     /// The last event that was dispatched.
@@ -118,8 +63,7 @@ impl Group {
             consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
-            on_links: HashMap::new(),
-            link_bytes,
+            budget: Budget::new(link_bytes),
             unrecorded_attempts: 0,
             head,
             next_token: first_token,
@@ -319,7 +263,7 @@ impl Group {
                 Some(consumer) => {
                     consumer.recorded();
                     consumer.took(token, weight);
-                    *self.on_links.entry(key.link).or_default() += weight;
+                    self.budget.took(key.link, weight);
                     self.offer_turn(key, now, effects);
                 }
                 None => self.give_back(token, false, "not recorded", now, effects),
@@ -343,7 +287,7 @@ impl Group {
     pub fn link_gone(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
         let gone = self.keys_of(link);
         let mut returned = Vec::new();
-        self.on_links.remove(&link);
+        self.budget.forget(link);
         for key in gone {
             if let Some(consumer) = self.consumers.remove(&key) {
                 if !consumer.stopped {
@@ -380,14 +324,7 @@ impl Group {
     /// A consumer holds so many bytes less: it has its turn, and so has each other one of its link that the link's
     /// bytes held back.
     fn freed(&mut self, key: ConsumerKey, bytes: usize, now: i64, effects: &mut Effects) {
-        let mut held_back = false;
-        if let Some(held) = self.on_links.get_mut(&key.link) {
-            held_back = *held >= self.link_bytes;
-            *held = held.saturating_sub(bytes);
-            if *held == 0 {
-                self.on_links.remove(&key.link);
-            }
-        }
+        let held_back = self.budget.freed(key.link, bytes);
         self.offer_turn(key, now, effects);
         if held_back {
             for other in self.keys_of(key.link) {
@@ -423,7 +360,7 @@ impl Group {
         let binding = self.bindings.get_mut(&id)?;
         while let Some(key) = binding.ready.pop_front() {
             if let Some(consumer) = self.consumers.get_mut(&key) {
-                if has_credit(consumer, &self.on_links, self.link_bytes) {
+                if self.budget.allows(consumer) {
                     binding.ready.push_back(key);
                     return Some(key);
                 }
@@ -436,7 +373,7 @@ impl Group {
     /// A consumer may have credit again: it gets what waits, or a place in the turn.
     fn offer_turn(&mut self, key: ConsumerKey, now: i64, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
-        if self.draining || !has_credit(consumer, &self.on_links, self.link_bytes) {
+        if self.draining || !self.budget.allows(consumer) {
             return;
         }
         let id = consumer.binding;
@@ -461,7 +398,7 @@ impl Group {
         let token = self.next_token;
         let Waiting { event, attempts } = waiting;
         consumer.took(token, event.weight());
-        *self.on_links.entry(key.link).or_default() += event.weight();
+        self.budget.took(key.link, event.weight());
         effects
             .claims
             .entry(key.link)
@@ -534,13 +471,6 @@ impl Group {
             self.consumers.remove(&key);
         }
     }
-}
-
-/// Whether a consumer may get another event: within its own credit, and within the bytes of its link unless it
-/// holds nothing.
-fn has_credit(consumer: &Consumer, on_links: &HashMap<LinkId, usize>, link_bytes: usize) -> bool {
-    let link = || on_links.get(&consumer.outlet.id()).copied().unwrap_or(0);
-    consumer.has_credit() && (consumer.holds_nothing() || link() < link_bytes)
 }
 
 impl Claim {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::group::Verdict;
+use super::effects::Verdict;
 use crate::{
     actors::{
         dispatched::Dispatched,

@@ -157,3 +157,45 @@ fn the_bytes_of_a_link_hold_back_its_consumers_but_each_may_have_one() {
     world.run_to_rest();
     assert_eq!(world.held(), 0);
 }
+
+#[test]
+fn a_consumer_that_its_link_held_back_gets_more_once_another_one_acks() {
+    let mut world = World::new(2);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 1 });
+    world.step(Step::Join { binding: 0, link: Some(0), credit: 4, concurrency: 1 });
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 6 });
+    world.step(Step::Dispatch);
+    assert_eq!(world.held(), 2);
+    let last = world.holder(1);
+    world.step(Step::Stop(last));
+    world.step(Step::Ack(1));
+    assert_eq!(world.held(), 2, "the other one got what the stopped one may no longer have");
+}
+
+#[test]
+fn an_event_that_comes_back_while_a_page_is_read_keeps_its_attempts() {
+    let mut world = World::new(usize::MAX);
+    for patterns in [0, 1] {
+        world.step(Step::Bind { patterns, orphans: 0 });
+    }
+    for binding in [1, 0] {
+        world.step(Step::Join { binding, link: None, credit: 1, concurrency: 1 });
+    }
+    world.run_to_rest();
+    // More than the window of the binding for everything, of which the other one wants nothing.
+    world.step(Step::Publish { domain: 1, events: 10 });
+    world.step(Step::Dispatch);
+    for _ in 0..6 {
+        world.step(Step::Ack(0));
+    }
+    world.step(Step::Read(0));
+    world.step(Step::Publish { domain: 0, events: 1 });
+    world.step(Step::Dispatch);
+    assert_eq!(world.held(), 2);
+    world.step(Step::LinkGone(0));
+    world.step(Step::Page(0));
+    world.check();
+    world.run_to_rest();
+}

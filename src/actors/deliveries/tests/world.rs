@@ -10,7 +10,8 @@ use super::{
     super::{
         binding::{Binding, Page, PageWanted, Waiting},
         consumer::{Consumer, ConsumerKey},
-        group::{Effects, Finish, Group, Verdict},
+        effects::{Effects, Finish, Verdict},
+        group::Group,
     },
     Step,
 };
@@ -111,6 +112,12 @@ impl World {
 
     pub fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// Which consumer holds the claim of this place among those that are held.
+    pub fn holder(&self, at: usize) -> usize {
+        let (key, ..) = self.held.values().nth(at).unwrap();
+        self.members.keys().position(|member| member == key).unwrap()
     }
 
     /// The numbers of the attempts that are held, in the order of the events.

@@ -3,10 +3,12 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "a bench that fails may panic")]
 
-#[path = "../tests/it/process.rs"]
-mod process;
-#[path = "../tests/it/support.rs"]
-mod support;
+/// What the tests use.
+#[path = "../tests/it"]
+mod it {
+    pub mod process;
+    pub mod support;
+}
 
 use std::{
     process::ExitCode,
@@ -20,6 +22,7 @@ use std::{
 use eventflow::spoke::{Consume, Delivery, Publish};
 use tokio::{io::AsyncWriteExt, task::JoinSet, time::timeout};
 
+use self::it::{process, support};
 use self::{
     process::HubProcess,
     support::{PATIENCE, Raw},
@@ -199,7 +202,7 @@ async fn misbehave(peer: Peer, hub: &HubProcess) -> (JoinSet<()>, usize) {
             // Cut, it comes back at once, as a client that keeps no rule would.
             tasks.spawn(async move {
                 loop {
-                    let mut link = Raw::open(&bundle, address).await.hello().await;
+                    let mut link = Raw::connect(&bundle, address).await.greeted().await;
                     while link.stream.write_all(records.as_bytes()).await.is_ok() {}
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }

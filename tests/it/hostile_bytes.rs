@@ -236,6 +236,8 @@ async fn a_bad_hello_ends_its_link() {
     ] {
         let mut link = hub.raw().await;
         link.send(&hello).await;
+        let answer = link.answer().await.expect("an answer");
+        assert_eq!((&*answer[0], &*answer[1], &*answer[2]), ("err", "0", code), "{hello:?}");
         assert_eq!(last_words(&mut link).await, code, "{hello:?}");
         healthy.goes_on().await;
     }
@@ -367,7 +369,7 @@ async fn a_link_that_takes_no_answer_is_cut_by_the_write_time_out() {
         healthy.0.publish(publish).await.unwrap();
     }
     let stream = narrow(hub.handle.info().address).await;
-    let mut link = Raw::over(&hub.bundle(), stream).await.hello().await;
+    let mut link = Raw::over(&hub.bundle(), stream).await.greeted().await;
     for req in 1..=8 {
         link.send(&["log", &req.to_string(), "large", "p", "", "1000"]).await;
     }
@@ -389,7 +391,7 @@ async fn beyond_the_limit_of_links_the_next_one_waits_for_a_place() {
     let healthy = Healthy::of(&hub).await;
     let second = hub.v1().await;
     let (bundle, address) = (hub.bundle(), hub.handle.info().address);
-    let third = tokio::spawn(async move { Raw::open(&bundle, address).await.hello().await });
+    let third = tokio::spawn(async move { Raw::connect(&bundle, address).await.greeted().await });
     for _ in 0..20 {
         healthy.goes_on().await;
     }
@@ -500,21 +502,20 @@ async fn floods_without_reading_are_cut_and_nothing_grows() {
     hub.assert_calm().await;
 }
 
-/// A link that was cut and floods on costs no more than the reading of a few MiB: the rest is left to TCP.
+/// A link that was cut and floods on costs little reading: the rest is left to TCP.
 #[tokio::test]
 async fn what_comes_after_a_cut_is_not_read_for_long() {
     let hub = TestHub::start().await;
     let healthy = Healthy::of(&hub).await;
     let mut link = hub.v1().await;
-    let records =
-        repeated(&format!("publish\u{1f}1\u{1f}i\u{1f}d\u{1f}n\u{1f}p\u{1f}\u{1f}1\u{1e}"), 256 * 1024);
+    let records = repeated("publish\u{1f}1\u{1f}i\u{1f}d\u{1f}n\u{1f}p\u{1f}\u{1f}1\u{1e}", 256 * 1024);
     let mut sent = 0;
     while timeout(PATIENCE, link.stream.write_all(&records)).await.expect("the hub closes it").is_ok() {
         sent += records.len();
     }
     assert_eq!(cuts(&hub, "window_exceeded"), 1);
-    // 8 MiB, and what the system's buffers hold at both ends.
-    assert!(sent < 24 << 20, "the hub took {sent} bytes");
+    // What the system's buffers hold at both ends, for the most part.
+    assert!(sent < 16 << 20, "the hub took {sent} bytes");
     drop(link);
     calm(&hub, healthy).await;
     hub.stop().await;
@@ -552,7 +553,7 @@ async fn floods_of_an_npm_link_fill_nothing() {
     {
         let before = hub.resident();
         hub.reset_peak();
-        let mut link = Raw::open(&hub.bundle(), hub.address).await;
+        let mut link = Raw::connect(&hub.bundle(), hub.address).await;
         flood(&mut link, &repeated(record, 64 * 1024), 4 << 20).await;
         drop(link);
         spoke.publish(Publish::new("d", "n", "p").data_text("1").unwrap()).await.unwrap();

@@ -83,12 +83,12 @@ impl HubProcess {
 
     /// A v1 link that speaks raw records.
     pub async fn v1(&self) -> Raw {
-        Raw::open(&self.bundle(), self.address).await.hello().await
+        Raw::connect(&self.bundle(), self.address).await.greeted().await
     }
 
     /// The same with a small buffer of the system's for what comes in, so that not reading is felt soon.
     pub async fn v1_narrow(&self) -> Raw {
-        Raw::over(&self.bundle(), narrow(self.address).await).await.hello().await
+        Raw::over(&self.bundle(), narrow(self.address).await).await.greeted().await
     }
 
     /// What its memory takes now, in MiB; none where the system doesn't tell.

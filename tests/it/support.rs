@@ -1,7 +1,10 @@
 //! What the promises are tested with: a hub in a temporary folder, clients, a link that speaks raw bytes, and
 //! conditions that are waited for.
 
-use std::{future::Future, net::SocketAddr, path::PathBuf, time::Duration};
+pub mod load;
+pub mod process;
+
+use std::{collections::VecDeque, future::Future, path::PathBuf, time::Duration};
 
 use eventflow::{
     config::HubConfig,
@@ -23,7 +26,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// A hub in this process, with its data in a temporary folder.
 pub struct TestHub {
     pub handle: HubHandle,
-    folder: TempDir,
+    pub folder: TempDir,
 }
 
 /// A configuration with free ports and a folder of its own.
@@ -75,12 +78,12 @@ impl TestHub {
 
     /// A link after its handshake, before its first record.
     pub async fn raw(&self) -> Raw {
-        Raw::open(&self.bundle(), self.handle.info().address).await
+        Raw::connect(&self.bundle(), self.handle.info().address).await
     }
 
     /// A v1 link after `hello` and `welcome`.
     pub async fn v1(&self) -> Raw {
-        self.raw().await.hello().await
+        self.raw().await.greeted().await
     }
 }
 
@@ -88,12 +91,14 @@ impl TestHub {
 pub struct Raw {
     pub stream: TlsStream<TcpStream>,
     read: Vec<u8>,
+    /// What came while an answer was waited for.
+    aside: VecDeque<Vec<String>>,
 }
 
 impl Raw {
-    /// Connects and takes the ready byte.
-    pub async fn open(bundle: &Bundle, address: SocketAddr) -> Self {
-        Self::over(bundle, TcpStream::connect(address).await.unwrap()).await
+    /// A link after its handshake, before its first record.
+    pub async fn connect(bundle: &Bundle, hub: impl tokio::net::ToSocketAddrs) -> Self {
+        Self::over(bundle, TcpStream::connect(hub).await.unwrap()).await
     }
 
     /// The same over a connection that was made already.
@@ -104,11 +109,11 @@ impl Raw {
         let mut first = [0; 64];
         let read = timeout(PATIENCE, stream.read(&mut first)).await.expect("the ready byte").unwrap();
         assert_eq!(first[..read], [0x02], "the ready byte comes alone in its record");
-        Self { stream, read: Vec::new() }
+        Self { stream, read: Vec::new(), aside: VecDeque::new() }
     }
 
-    /// Says hello and takes the welcome.
-    pub async fn hello(mut self) -> Self {
+    /// The same after `hello` and `welcome`.
+    pub async fn greeted(mut self) -> Self {
         self.send(&["hello", "1", "{}"]).await;
         let welcome = self.record().await.expect("a welcome");
         assert_eq!(welcome[0], "welcome");
@@ -139,6 +144,36 @@ impl Raw {
             if record[0] != "ping" {
                 return Some(record);
             }
+        }
+    }
+
+    /// Sends a request and waits for its `ok` or `err`; deliveries that come meanwhile are kept for [`Self::event`].
+    pub async fn ask(&mut self, units: &[&str]) -> Vec<String> {
+        self.send(units).await;
+        self.reply(units[1]).await
+    }
+
+    /// The `ok` or `err` of a request that was sent; what else comes is kept.
+    pub async fn reply(&mut self, req: &str) -> Vec<String> {
+        let answers = |record: &[String]| ["ok", "err"].contains(&&*record[0]) && record[1] == req;
+        if let Some(at) = self.aside.iter().position(|record| answers(record)) {
+            return self.aside.remove(at).unwrap_or_default();
+        }
+        loop {
+            let record =
+                self.answer().await.unwrap_or_else(|| panic!("the link closed before {req} was answered"));
+            if answers(&record) {
+                return record;
+            }
+            self.aside.push_back(record);
+        }
+    }
+
+    /// The next delivery: an event, a claim, an item.
+    pub async fn event(&mut self) -> Vec<String> {
+        match self.aside.pop_front() {
+            Some(record) => record,
+            None => self.answer().await.expect("a delivery"),
         }
     }
 

@@ -16,12 +16,12 @@ impl Connection {
         let ignored = match crate::wire::npm::parse(record) {
             FromNpm::Subscribe { domain, name } => {
                 let subscribe = SubscribeNpm { outlet: self.outlet.clone(), domain, name };
-                self.npm_taken(self.core.registry.offer(subscribe));
+                self.npm_sent(self.core.registry.offer(subscribe));
                 None
             }
             FromNpm::Unsubscribe { domain, name } => {
                 let unsubscribe = UnsubscribeNpm { link: self.outlet.id(), domain, name };
-                self.npm_taken(self.core.registry.offer(unsubscribe));
+                self.npm_sent(self.core.registry.offer(unsubscribe));
                 None
             }
             FromNpm::Publish { .. } => Some("publish".to_owned()),
@@ -45,9 +45,8 @@ impl Connection {
         }
     }
 
-    /// There is no answer that could refuse: a link whose wish finds the hub busy is cut, so that its client comes
-    /// again and says anew what it wants, rather than wait for events that never come.
-    fn npm_taken(&self, sent: Result<(), MailError>) {
+    /// A wish that isn't taken can't be answered: the link is cut, and its client connects and asks again.
+    fn npm_sent(&self, sent: Result<(), MailError>) {
         if let Err(fault) = self.taken(sent) {
             self.outlet.cut(CutReason::of(&fault.code), fault);
         }

@@ -10,8 +10,8 @@ use crate::{
     wire::{Limits, Reader},
 };
 
-/// What is read, at most, of a link that was cut: more than its peer can have had under way by the rules.
-const MOST_AFTER_CUT: usize = 8 * 1024 * 1024;
+/// What is read, at most, of a link that was cut, in bytes. Its socket stays open for the last words anyway.
+const MOST_AFTER_CUT: usize = 256 * 1024;
 
 /// Reads until the end of the stream, an error, a record that breaks the limits, or the end of the connection.
 pub async fn run<R: AsyncRead + Unpin>(

@@ -6,6 +6,7 @@
 //! Actors know each other only by the handles that the hub gives them. Payload is shared, an event is encoded
 //! once, and every queue has a bound: see the passport at the top of each actor.
 
+pub mod clock;
 pub mod connection;
 pub mod deliveries;
 pub mod dispatched;

@@ -3,7 +3,6 @@
 //! It runs in a thread of its own with an actix system, so that it can be started from plain tokio, from another
 //! actix system, or from neither.
 
-mod certificates;
 mod core;
 mod drain;
 mod error;

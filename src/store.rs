@@ -28,7 +28,6 @@ use std::{path::PathBuf, sync::Arc};
 
 use sea_orm::DatabaseConnection;
 
-pub use certificates::CertificateRow;
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;

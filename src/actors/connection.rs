@@ -16,8 +16,9 @@ use std::{
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, fut::wrap_future};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::OwnedSemaphorePermit,
+    sync::{OwnedSemaphorePermit, mpsc},
     task::JoinHandle,
+    time::timeout,
 };
 
 pub use message::Inbound;
@@ -33,7 +34,7 @@ use super::{
     listener::{Closed, Listener},
     mail::{Handle, measured},
     monitor::{Monitor, Notice},
-    outlet::{Cut, Outflow, Outlet},
+    outlet::{Cut, Outflow, Outlet, Word},
     registry::{self, Registry},
 };
 use crate::{
@@ -71,6 +72,14 @@ pub struct Core {
     pub deliveries: Handle<Deliveries>,
 }
 
+impl Core {
+    /// Whether all of it is there.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.journal.is_alive() && self.registry.is_alive() && self.deliveries.is_alive()
+    }
+}
+
 /// How long the other end has to read the last words.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Bounds of the interval at which pings and silence are looked at.
@@ -80,7 +89,7 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 /// - **Role**: the session of one link: decodes requests, bounds them, hands them to the core; its writer sends
 ///   what the core puts into the outlet.
 /// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads.
-/// - **Receives**: [`Inbound`] from its reader, one at a time.
+/// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
 /// - **Sends**: publishes to the journal, wishes to registry and deliveries, verdicts to deliveries; [`Closed`] to
 ///   the listener, [`Notice`]s to the monitor.
 /// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads wait.
@@ -104,6 +113,12 @@ pub struct Connection {
     pings: u64,
     /// The session is over; only last words are under way.
     gone: bool,
+    /// The other end has said all that it will.
+    heard_all: bool,
+    /// The writer has ended: in order, or because the link failed.
+    written: Option<bool>,
+    /// The hub is stopping.
+    draining: bool,
     dialect: Dialect,
     /// Reader and writer; they end with the connection.
     tasks: [JoinHandle<()>; 2],
@@ -145,27 +160,21 @@ impl Connection {
     {
         let (read, write) = tokio::io::split(socket);
         let Surroundings { config, core, store, listener, monitor, metrics, meter } = around;
-        let Outflow { frames, mut cuts } = outflow;
-        let written = writer::run(write, frames, outlet.clone(), metrics.clone(), config.silence);
+        let Outflow { frames, words } = outflow;
+        let writer = writer::run(write, frames, outlet.clone(), metrics.clone(), config.silence);
         Self::create(|ctx| {
             ctx.set_mailbox_capacity(1);
             let handle = Handle::new(ctx.address(), meter.clone());
             let reading = actix_rt::spawn(reader::run(read, config.records, handle, metrics.clone()));
-            let (done, mut written_all) = tokio::sync::oneshot::channel();
+            let (done, written) = tokio::sync::oneshot::channel();
             let writing = actix_rt::spawn(async move {
-                written.await;
                 // The connection may have ended before its writer.
-                let _ = done.send(());
+                let _ = done.send(writer.await);
             });
-            let end = async move {
-                tokio::select! {
-                    Some(cut) = cuts.recv() => Some(cut),
-                    _ = &mut written_all => None,
-                }
-            };
-            ctx.spawn(wrap_future::<_, Self>(end).map(|cut, connection, ctx| match cut {
-                Some(cut) => connection.cut(&cut, ctx),
-                None => ctx.stop(),
+            Self::listen(words, ctx);
+            ctx.spawn(wrap_future::<_, Self>(written).map(|written, connection, ctx| {
+                connection.written = Some(written.unwrap_or(false));
+                connection.end_if_done(ctx);
             }));
             ctx.run_interval((config.ping / 4).clamp(TICK_MIN, TICK_MAX), Self::tick);
             Self {
@@ -184,11 +193,31 @@ impl Connection {
                 heard: Instant::now(),
                 pings: 0,
                 gone: false,
+                heard_all: false,
+                written: None,
+                draining: false,
                 dialect: Dialect::Npm,
                 tasks: [reading, writing],
                 _permit: permit,
             }
         });
+    }
+
+    /// One word of the hub after the other.
+    fn listen(mut words: mpsc::UnboundedReceiver<Word>, ctx: &mut Context<Self>) {
+        let next = async move { (words.recv().await, words) };
+        ctx.spawn(wrap_future::<_, Self>(next).map(|(word, words), connection, ctx| {
+            match word {
+                Some(Word::Cut(cut)) => connection.cut(&cut, ctx),
+                Some(Word::Drain) => {
+                    connection.draining = true;
+                    connection.say_drain();
+                }
+                Some(Word::Refused(sub)) => connection.forget_consumer(sub),
+                None => return,
+            }
+            Self::listen(words, ctx);
+        }));
     }
 
     /// The session is over: nothing more is taken from the link, and what it holds is offered again.
@@ -201,6 +230,11 @@ impl Connection {
 
     /// Closes the link with its last words, and gives the other end a moment to read them.
     fn cut(&mut self, cut: &Cut, ctx: &mut Context<Self>) {
+        if self.gone {
+            // It was ending anyway.
+            self.end_if_done(ctx);
+            return;
+        }
         let Cut { reason, fault } = cut;
         self.metrics.hub().cuts.of(*reason).inc();
         tracing::info!(conn.id = %self.outlet.id(), spoke.id = %self.uid, reason = reason.as_str(), %fault, "link cut");
@@ -208,6 +242,30 @@ impl Connection {
         self.leave();
         self.outlet.bye((self.dialect == Dialect::V1).then(|| fault.clone()));
         ctx.run_later(LAST_WORDS, |_, ctx| ctx.stop());
+        self.end_if_done(ctx);
+    }
+
+    /// The other end has closed its side. It may have closed only that: what was queued still goes out, and so do
+    /// the answers to what it published.
+    fn hear_end(&mut self, ctx: &mut Context<Self>) {
+        self.heard_all = true;
+        self.leave();
+        let outlet = self.outlet.clone();
+        let answered = async move { timeout(LAST_WORDS / 2, outlet.answered()).await };
+        ctx.spawn(wrap_future::<_, Self>(answered).map(|_, connection, _| connection.outlet.bye(None)));
+        ctx.run_later(LAST_WORDS, |_, ctx| ctx.stop());
+        self.end_if_done(ctx);
+    }
+
+    /// The link is over once both sides have said all, or its socket failed.
+    fn end_if_done(&self, ctx: &mut Context<Self>) {
+        let done = match self.written {
+            Some(in_order) => self.heard_all || !in_order,
+            None => false,
+        };
+        if self.gone && done {
+            ctx.stop();
+        }
     }
 
     fn tick(&mut self, _: &mut Context<Self>) {
@@ -305,10 +363,7 @@ impl Handler<Inbound> for Connection {
             if let Some(error) = end {
                 tracing::debug!(conn.id = %self.outlet.id(), spoke.id = %self.uid, %error, "the link broke");
             }
-            // What is queued still goes out: the other end may have closed only its own side.
-            self.leave();
-            self.outlet.bye(None);
-            ctx.run_later(LAST_WORDS, |_, ctx| ctx.stop());
+            self.hear_end(ctx);
         }
     }
 }

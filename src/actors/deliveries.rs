@@ -1,21 +1,19 @@
 //! Groups, credit and claims: who gets which event to work on, and what becomes of it.
 
 mod binding;
+mod budget;
 mod consumer;
+mod effects;
 mod group;
 mod message;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 
-pub use group::{Ended, Finish, Verdict};
+pub use effects::{Ended, Finish, Verdict};
 pub use message::{
     Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Settle, Settled, Stop,
 };
@@ -23,14 +21,16 @@ pub use message::{
 use self::{
     binding::{Binding, Page, PageWanted, Waiting},
     consumer::{Consumer, ConsumerKey},
-    group::{Effects, Group},
+    effects::Effects,
+    group::Group,
 };
 use super::{
+    clock::now_millis as now,
     dispatched::Dispatched,
     journal::{Bind, Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, LinkId},
+    outlet::{Frame, LinkId, Word},
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -50,6 +50,9 @@ pub struct DeliveriesConfig {
     pub credit: u32,
     /// The most bytes that a consumer may hold un-acked; one event always fits.
     pub credit_bytes: usize,
+    /// The most bytes that all consumers of a link may hold un-acked; each may hold one event all the same. Less
+    /// than what may wait to be sent on a link, which is cut beyond.
+    pub link_bytes: usize,
 }
 
 /// Events of one page.
@@ -60,6 +63,8 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 const TICK: Duration = Duration::from_secs(1);
 /// Cursors are saved each so many ticks, if they moved.
 const CURSOR_TICKS: u32 = 5;
+/// Why an outcome isn't recorded though the claim is over.
+const ENDED: [&str; 2] = [code::CLAIM_LOST, code::EVENT_NOT_FOUND];
 /// Tokens of one epoch; the next epoch's start above them.
 const TOKENS_PER_EPOCH: u64 = 1 << 36;
 
@@ -83,9 +88,12 @@ pub struct Deliveries {
     group: Group,
     /// Ids of bindings, by their patterns.
     known: HashMap<(String, String), i64>,
-    /// Consumers whose binding is being made.
-    joining: HashSet<ConsumerKey>,
-    head: u64,
+    /// Consumers whose binding is being made, each with a number of its own: one that stops and comes again under
+    /// the same key is another.
+    joining: HashMap<ConsumerKey, u64>,
+    joins: u64,
+    /// Bindings that are being made. Meanwhile no cursor is saved: it could pass what they still want.
+    making: usize,
     saved: u64,
     ticks: u32,
     _life: Life,
@@ -118,16 +126,18 @@ impl Deliveries {
         journal: Handle<Journal>,
         life: Life,
     ) -> Self {
+        let link_bytes = config.link_bytes;
         let mut deliveries = Self {
             meter,
             metrics,
             config,
             store,
             journal,
-            group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH)),
+            group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH), loaded.head, link_bytes),
             known: HashMap::new(),
-            joining: HashSet::new(),
-            head: loaded.head,
+            joining: HashMap::new(),
+            joins: 0,
+            making: 0,
             saved: loaded.cursor,
             ticks: 0,
             _life: life,
@@ -164,7 +174,7 @@ impl Deliveries {
             self.config.credit_bytes,
             options.concurrency as usize,
         );
-        message.outlet.answer(message.req, Ok(Answer::Position(self.head)));
+        message.outlet.answer(message.req, Ok(Answer::Position(self.group.head())));
         let mut effects = Effects::default();
         self.group.join(key, consumer, now(), &mut effects);
         self.apply(effects, ctx);
@@ -173,7 +183,10 @@ impl Deliveries {
     /// Makes the binding durable; the consumer joins once it is.
     fn make_binding(&mut self, message: Consume, ctx: &mut Context<Self>) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        self.joining.insert(key);
+        self.joins += 1;
+        self.making += 1;
+        let join = self.joins;
+        self.joining.insert(key, join);
         let now = now();
         let (made, answer) = tokio::sync::oneshot::channel();
         self.journal.signal(Bind {
@@ -188,17 +201,25 @@ impl Deliveries {
             made,
         });
         ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
-            let wanted = deliveries.joining.remove(&key);
+            deliveries.making -= 1;
+            let wanted = deliveries.joining.get(&key) == Some(&join);
+            if wanted {
+                deliveries.joining.remove(&key);
+            }
             match answer {
                 Ok(Ok(binding)) => {
+                    // The store has lowered its cursor to there.
+                    deliveries.saved = deliveries.saved.min(binding.start_seq.saturating_sub(1));
                     let id = deliveries.bind(binding, 0);
                     if wanted {
                         deliveries.join(&message, id, ctx);
+                    } else {
+                        // It was stopped meanwhile, but each request has its answer.
+                        let position = deliveries.group.head();
+                        message.outlet.answer(message.req, Ok(Answer::Position(position)));
                     }
                 }
-                Ok(Err(error)) => {
-                    message.outlet.answer(message.req, Err(error));
-                }
+                Ok(Err(error)) => refuse(&message, error),
                 // The journal is gone: the core restarts, and cuts the link with that reason.
                 Err(_) => {}
             }
@@ -281,6 +302,9 @@ impl Deliveries {
 
     /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
     fn save_cursor(&mut self) {
+        if self.making > 0 {
+            return;
+        }
         if let Some(floor) = self.group.floor().filter(|floor| *floor > self.saved) {
             self.saved = floor;
             let cursor = Write::Cursor { hub: self.config.hub.clone(), group: String::new(), seq: floor };
@@ -302,8 +326,8 @@ impl Handler<Consume> for Deliveries {
 
     fn handle(&mut self, message: Consume, ctx: &mut Self::Context) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        if self.group.has_consumer(key) || self.joining.contains(&key) {
-            message.outlet.answer(message.req, Err(still_held(message.sub)));
+        if self.group.has_consumer(key) || self.joining.contains_key(&key) {
+            refuse(&message, still_held(message.sub));
             return;
         }
         let patterns = (message.domain.as_str().to_owned(), message.name.as_str().to_owned());
@@ -349,7 +373,7 @@ impl Handler<LinkGone> for Deliveries {
 
     fn handle(&mut self, message: LinkGone, ctx: &mut Self::Context) {
         let link: LinkId = message.0;
-        self.joining.retain(|key| key.link != link);
+        self.joining.retain(|key, _| key.link != link);
         let mut effects = Effects::default();
         self.group.link_gone(link, now(), &mut effects);
         self.apply(effects, ctx);
@@ -361,7 +385,6 @@ impl Handler<Dispatch> for Deliveries {
 
     fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
         let Dispatch(events) = message;
-        self.head = events.last().map_or(self.head, |last| self.head.max(last.seq));
         let mut effects = Effects::default();
         self.group.dispatch(&events, now(), &mut effects);
         self.apply(effects, ctx);
@@ -374,8 +397,11 @@ impl Handler<Recorded> for Deliveries {
     fn handle(&mut self, message: Recorded, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
         let now = now();
-        for Settled { token, outcome, result } in message.0 {
-            let again = result.as_ref().is_err_and(Fault::is_retryable);
+        let Recorded { settled, attempts } = message;
+        self.group.attempts_recorded(attempts, &mut effects);
+        for Settled { token, outcome, result } in settled {
+            // Only where the event has its outcome, or is gone, nobody else is to get it.
+            let again = result.as_ref().is_err_and(|fault| !ENDED.contains(&fault.code.as_str()));
             if result.is_ok() {
                 self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc();
             }
@@ -436,6 +462,12 @@ impl Handler<Panic> for Deliveries {
     }
 }
 
+/// The consumer doesn't come to be: its link forgets the number.
+fn refuse(message: &Consume, fault: Fault) {
+    message.outlet.tell(Word::Refused(message.sub));
+    message.outlet.answer(message.req, Err(fault));
+}
+
 fn claim_lost() -> Fault {
     Fault::refused(
         code::CLAIM_LOST,
@@ -452,10 +484,4 @@ fn still_held(sub: u32) -> Fault {
              number"
         ),
     )
-}
-
-/// Milliseconds since 1970.
-fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }

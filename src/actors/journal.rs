@@ -1,22 +1,23 @@
 //! The only writer of hot rows: group commit.
 
 mod batch;
-mod clock;
 mod message;
+mod sequence;
 
 use std::{
     collections::VecDeque,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::watch;
 
-pub use clock::{Place, Sequence};
 pub use message::{Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record};
+pub use sequence::{Place, Sequence};
 
 use self::batch::{Batch, Job, Reply, ReplyTo};
 use super::{
+    clock::{now_micros, now_millis},
     life::{Halt, Life},
     mail::measured,
 };
@@ -155,7 +156,7 @@ impl Journal {
             peers.registry.signal(super::registry::Committed(told.committed));
         }
         if !told.recorded.is_empty() {
-            peers.deliveries.signal(super::deliveries::Recorded(told.recorded));
+            peers.deliveries.signal(told.recorded);
         }
     }
 
@@ -241,7 +242,7 @@ impl Handler<Record> for Journal {
     type Result = ();
 
     fn handle(&mut self, message: Record, ctx: &mut Self::Context) {
-        let at = i64::try_from(now_micros() / 1_000).unwrap_or(i64::MAX);
+        let at = now_millis();
         for finish in message.finishes {
             let (token, outcome) = (finish.token, finish.outcome);
             self.enqueue(batch::finish(finish, at), 0, ReplyTo::Claim { token, outcome });
@@ -250,7 +251,7 @@ impl Handler<Record> for Journal {
             self.enqueue(
                 Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)),
                 0,
-                ReplyTo::Nobody,
+                ReplyTo::Attempt,
             );
         }
         self.pump(ctx);
@@ -311,9 +312,4 @@ impl Handler<Panic> for Journal {
     fn handle(&mut self, _: Panic, _: &mut Self::Context) {
         panic!("the journal was told to panic");
     }
-}
-
-fn now_micros() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }

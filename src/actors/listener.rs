@@ -14,11 +14,11 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
-    connection::{Connection, ConnectionConfig, Core, Surroundings},
+    connection::{self, Connection, ConnectionConfig, Core, Surroundings},
     life::Life,
     mail::{Handle, mail, measured},
     monitor::{Monitor, Notice},
-    outlet::{LinkId, Outlet},
+    outlet::{LinkId, Outlet, Word},
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -46,7 +46,12 @@ pub struct ListenerConfig {
 
 /// A link is there.
 #[derive(Debug)]
-pub struct Opened(pub Outlet);
+pub struct Opened {
+    /// Its way out.
+    pub outlet: Outlet,
+    /// The core that serves it.
+    pub core: Core,
+}
 mail!(Opened => ());
 
 /// A link ended.
@@ -69,6 +74,11 @@ mail!(CutAll => ());
 pub struct Close;
 mail!(Close => ());
 
+/// Tells all links that the hub is stopping. Comes after [`Close`].
+#[derive(Debug)]
+pub struct Announce;
+mail!(Announce => ());
+
 /// Asks for the number of links.
 #[derive(Debug)]
 pub struct Links;
@@ -79,9 +89,9 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// - **Role**: lets links in and knows all that are open.
 /// - **Owns**: the listening socket, the permits, the outlets of all links.
-/// - **Receives**: [`Opened`] and [`Closed`] from handshakes and connections; [`CutAll`], [`Close`], [`Links`] from
-///   the guardian.
-/// - **Sends**: nothing but cuts.
+/// - **Receives**: [`Opened`] and [`Closed`] from handshakes and connections; [`Close`], [`Announce`], [`CutAll`],
+///   [`Links`] from the guardian.
+/// - **Sends**: words to connections, through their outlets.
 /// - **Capacity**: a permit per link is taken before `accept`; without one, clients wait in the system's backlog.
 ///   Messages are bounded by the links.
 /// - **On failure**: the hub drains and ends: without it no link can be let in.
@@ -94,7 +104,7 @@ pub struct Listener {
     _life: Life,
 }
 
-measured!(Listener: Opened, Closed, CutAll, Close, Links);
+measured!(Listener: Opened, Closed, CutAll, Close, Announce, Links);
 
 /// What the accept loop needs.
 pub struct Door {
@@ -147,10 +157,14 @@ impl Handler<Opened> for Listener {
     type Result = ();
 
     fn handle(&mut self, message: Opened, _: &mut Self::Context) {
+        let Opened { outlet, core } = message;
         if *self.closing.borrow() {
-            message.0.cut(CutReason::Draining, super::draining());
+            outlet.cut(CutReason::Draining, super::draining());
+        } else if !core.is_alive() {
+            // It failed while the link came: a `CutAll` for it may have been before.
+            outlet.cut(CutReason::Restart, connection::restart());
         }
-        self.links.insert(message.0.id(), message.0);
+        self.links.insert(outlet.id(), outlet);
     }
 }
 
@@ -177,6 +191,16 @@ impl Handler<Close> for Listener {
 
     fn handle(&mut self, _: Close, _: &mut Self::Context) {
         self.closing.send_replace(true);
+    }
+}
+
+impl Handler<Announce> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, _: Announce, _: &mut Self::Context) {
+        for outlet in self.links.values() {
+            outlet.tell(Word::Drain);
+        }
     }
 }
 
@@ -223,7 +247,9 @@ async fn accept_all(
         let turn = usize::try_from(next).unwrap_or_default() % config.arbiters.len().max(1);
         let Some(arbiter) = config.arbiters.get(turn).cloned() else { return };
         let link = LinkId(next);
-        let spawned = arbiter.spawn(async move { welcome(stream, peer, link, permit, config, around).await });
+        let core = door.core.clone();
+        let spawned =
+            arbiter.spawn(async move { welcome(stream, peer, link, permit, config, core, around).await });
         if !spawned {
             tracing::error!("a thread for links is gone");
             return;
@@ -257,7 +283,8 @@ async fn welcome(
     link: LinkId,
     permit: OwnedSemaphorePermit,
     config: Arc<ListenerConfig>,
-    around: Surroundings,
+    mut core: watch::Receiver<Option<Core>>,
+    mut around: Surroundings,
 ) {
     let shaken = match timeout(config.handshake, shake(stream, &config)).await {
         Ok(shaken) => shaken,
@@ -271,8 +298,13 @@ async fn welcome(
     };
     match shaken {
         Ok((socket, uid)) => {
+            // The core may have been restarted meanwhile, or be about to.
+            let Ok(Some(core)) = core.wait_for(Option::is_some).await.map(|core| core.clone()) else {
+                return;
+            };
             let (outlet, outflow) = Outlet::new(link, config.connection.outbound_bytes);
-            around.listener.signal(Opened(outlet.clone()));
+            around.listener.signal(Opened { outlet: outlet.clone(), core: core.clone() });
+            around.core = core;
             Connection::spawn(socket, uid, permit, (outlet, outflow), around);
         }
         Err(fault) => {

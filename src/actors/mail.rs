@@ -181,3 +181,51 @@ macro_rules! mail {
     };
 }
 pub(crate) use mail;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{ActorKind, Metrics};
+
+    #[derive(Debug)]
+    struct Note;
+    mail!(Note => ());
+
+    struct Sink {
+        meter: Meter,
+    }
+
+    measured!(Sink: Note);
+
+    impl Actor for Sink {
+        type Context = Context<Self>;
+    }
+
+    impl Handler<Note> for Sink {
+        type Result = ();
+
+        fn handle(&mut self, _: Note, _: &mut Self::Context) {}
+    }
+
+    #[test]
+    fn a_mailbox_has_the_capacity_that_it_was_given_and_a_place_for_each_other_handle() {
+        actix::System::new().block_on(async {
+            let meter = Metrics::new().meter(ActorKind::Monitor);
+            let addr = Sink::create(|ctx| {
+                ctx.set_mailbox_capacity(4);
+                Sink { meter: meter.clone() }
+            });
+            let handle = Handle::new(addr, meter);
+            // Nothing is taken out before this task waits.
+            for _ in 0..4 {
+                assert_eq!(handle.offer(Note), Ok(()));
+            }
+            assert_eq!(handle.offer(Note), Err(MailError::Full));
+            let other = handle.clone();
+            assert_eq!(other.offer(Note), Ok(()));
+            assert_eq!(other.offer(Note), Err(MailError::Full));
+            assert_eq!(handle.ask(Note, Duration::from_secs(5)).await, Ok(()), "who asks waits for a place");
+            assert_eq!(handle.offer(Note), Ok(()));
+        });
+    }
+}

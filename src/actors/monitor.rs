@@ -1,10 +1,11 @@
 //! Keeps the `log` table and the slow gauges.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler};
 
 use super::{
+    clock::now_millis,
     journal::{Journal, Note},
     life::Life,
     mail::{Handle, mail, measured},
@@ -31,8 +32,7 @@ mail!(Notice => ());
 
 impl Notice {
     fn new(message: String, error: String) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { at: i64::try_from(now.as_millis()).unwrap_or(i64::MAX), message, error }
+        Self { at: now_millis(), message, error }
     }
 
     /// A link came.
@@ -76,7 +76,7 @@ mail!(Flush => ());
 /// - **Receives**: [`Notice`] from anyone, [`UseJournal`] and [`Flush`] from the guardian.
 /// - **Sends**: `Note` to the journal.
 /// - **Capacity**: notices are offered; 1,000 rows wait at most, the rest is dropped and counted.
-/// - **On failure**: restarted by the guardian; the rows that waited are lost.
+/// - **On failure**: the hub drains and ends; the rows that waited are lost.
 #[derive(Debug)]
 pub struct Monitor {
     meter: Meter,

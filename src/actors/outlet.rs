@@ -133,8 +133,10 @@ pub struct LinkGauge {
     window_requests: AtomicUsize,
     window_bytes: AtomicUsize,
     cut: AtomicBool,
+    stuck: AtomicBool,
+    /// Something of the queue or of the window was freed.
     drained: Notify,
-    /// When something was last written, in milliseconds since `born`.
+    /// When something was last written, in milliseconds since the outlet was made.
     wrote: AtomicU64,
 }
 
@@ -149,6 +151,7 @@ impl Drop for WindowPermit {
     fn drop(&mut self) {
         self.gauge.window_requests.fetch_sub(1, Ordering::AcqRel);
         self.gauge.window_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.gauge.drained.notify_waiters();
     }
 }
 
@@ -157,7 +160,7 @@ impl Drop for WindowPermit {
 pub struct Outlet {
     id: LinkId,
     frames: mpsc::UnboundedSender<Queued>,
-    cuts: mpsc::UnboundedSender<Cut>,
+    words: mpsc::UnboundedSender<Word>,
     gauge: Arc<LinkGauge>,
     limit: usize,
     born: Instant,
@@ -172,13 +175,24 @@ pub struct Cut {
     pub fault: Fault,
 }
 
+/// What the rest of the hub tells the connection of a link.
+#[derive(Debug, Clone)]
+pub enum Word {
+    /// Close the link. Comes once.
+    Cut(Cut),
+    /// The hub is stopping: the other end should hand back what it hasn't begun. Comes once.
+    Drain,
+    /// The consumer of this number, which was asked for, doesn't come to be.
+    Refused(Sub),
+}
+
 /// The receiving ends of an [`Outlet`]: one for the writer, one for the connection.
 #[derive(Debug)]
 pub struct Outflow {
     /// What to send. The bytes in it are bounded by the outlet's limit, so the channel itself needs no bound.
     pub frames: mpsc::UnboundedReceiver<Queued>,
-    /// At most one cut ever comes.
-    pub cuts: mpsc::UnboundedReceiver<Cut>,
+    /// A cut and a drain at most, and one word per consumer that is refused.
+    pub words: mpsc::UnboundedReceiver<Word>,
 }
 
 impl Outlet {
@@ -186,11 +200,11 @@ impl Outlet {
     #[must_use]
     pub fn new(id: LinkId, limit: usize) -> (Self, Outflow) {
         let (frames, frames_out) = mpsc::unbounded_channel();
-        let (cuts, cuts_out) = mpsc::unbounded_channel();
+        let (words, words_out) = mpsc::unbounded_channel();
         let gauge = Arc::new(LinkGauge::default());
         (
-            Self { id, frames, cuts, gauge, limit, born: Instant::now() },
-            Outflow { frames: frames_out, cuts: cuts_out },
+            Self { id, frames, words, gauge, limit, born: Instant::now() },
+            Outflow { frames: frames_out, words: words_out },
         )
     }
 
@@ -236,9 +250,28 @@ impl Outlet {
     /// Closes the link, saying why. Only the first call counts.
     pub fn cut(&self, reason: CutReason, fault: Fault) {
         if !self.gauge.cut.swap(true, Ordering::AcqRel) {
-            // The connection is gone if nobody listens, which is what was wanted.
-            let _ = self.cuts.send(Cut { reason, fault });
+            let stuck = matches!(
+                reason,
+                CutReason::SlowSubscriber
+                    | CutReason::WriteTimeout
+                    | CutReason::Silent
+                    | CutReason::Transport
+            );
+            self.gauge.stuck.store(stuck, Ordering::Release);
+            self.tell(Word::Cut(Cut { reason, fault }));
         }
+    }
+
+    /// Whether the link is cut since the other end doesn't take what is queued: the last words are to pass it by.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.gauge.stuck.load(Ordering::Acquire)
+    }
+
+    /// Tells the connection.
+    pub fn tell(&self, word: Word) {
+        // A connection that is gone has nothing to be told.
+        let _ = self.words.send(word);
     }
 
     /// Whether [`Self::cut`] was called.
@@ -284,6 +317,17 @@ impl Outlet {
         }
     }
 
+    /// Waits until no publish of the link waits for its answer, or the link is cut.
+    pub async fn answered(&self) {
+        loop {
+            let drained = self.gauge.drained.notified();
+            if self.gauge.window_requests.load(Ordering::Acquire) == 0 || self.is_cut() {
+                return;
+            }
+            drained.await;
+        }
+    }
+
     /// A place in the publish window of `requests` and `bytes`; none if it's beyond. A lone request always fits.
     #[must_use]
     pub fn window(&self, weight: usize, requests: usize, bytes: usize) -> Option<WindowPermit> {
@@ -310,9 +354,10 @@ mod tests {
         assert!(outlet.send(Frame::Raw(Bytes::from(vec![0; 800]))));
         assert!(!outlet.send(Frame::Raw(Bytes::from(vec![0; 800]))));
         assert!(!outlet.send(Frame::Raw(Bytes::new())), "nothing after the cut");
-        let cut = out.cuts.try_recv().unwrap();
+        let Word::Cut(cut) = out.words.try_recv().unwrap() else { panic!("a cut") };
         assert_eq!(cut.fault.code, crate::event::code::SLOW_SUBSCRIBER);
-        assert!(out.cuts.try_recv().is_err());
+        assert!(out.words.try_recv().is_err());
+        assert!(outlet.is_stuck(), "the last words pass by what is queued");
         drop(out.frames.try_recv().unwrap());
         assert_eq!(outlet.queued_bytes(), 0);
     }

@@ -108,6 +108,8 @@ pub mod code {
     pub const SLOW_SUBSCRIBER: &str = "E_EVENTFLOW_SLOW_SUBSCRIBER";
     /// Nothing was heard from the other end for too long.
     pub const LINK_SILENT: &str = "E_EVENTFLOW_LINK_SILENT";
+    /// The TLS handshake failed for a reason that is no certificate's: the other end speaks something else.
+    pub const HANDSHAKE: &str = "E_EVENTFLOW_HANDSHAKE";
     /// The TLS handshake took too long.
     pub const HANDSHAKE_TIMEOUT: &str = "E_EVENTFLOW_HANDSHAKE_TIMEOUT";
     /// The hub has as many links as it allows.

@@ -50,7 +50,8 @@ impl CoreParts {
     /// # Errors
     /// If the database can't be read.
     pub async fn make(&self, generation: u64) -> Result<Core, StoreError> {
-        // Behind whatever an earlier core left under way on the writer: what is loaded then is all there is.
+        // Behind the last statement of an earlier core, which may be a commit: its actors have ended, but the
+        // database goes on by itself. What is loaded then is all there is.
         let synchronous = self.store.synchronous().await?;
         self.metrics.hub().synchronous.set(synchronous);
         let hub = &self.journal.hub;

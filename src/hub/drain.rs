@@ -13,8 +13,8 @@ use crate::{
         draining,
         journal::{self, Backlog},
         life::Halt,
-        listener::{self, CutAll, Links, Listener},
-        mail::Handle,
+        listener::{self, Announce, CutAll, Links, Listener},
+        mail::{Handle, MailError},
         monitor::{Flush, Monitor},
     },
     event::Uid,
@@ -66,6 +66,8 @@ pub struct Draining {
 const LOOK: Duration = Duration::from_millis(5);
 /// How long one actor may take to answer.
 const ANSWER: Duration = Duration::from_secs(1);
+/// What an actor counts for that doesn't say how much it has left.
+const UNKNOWN: usize = 1;
 /// What is kept of the time for telling the links and committing the rest.
 const LAST_STEPS: u32 = 4;
 
@@ -78,24 +80,26 @@ pub async fn run(draining_hub: Draining) -> DrainOutcome {
 
     listener.signal(listener::Close);
     if let Some(core) = &core {
-        core.deliveries.signal(deliveries::Drain);
         core.journal.signal(journal::Close);
-        outcome.handed_back =
-            until_zero(work_ends, || async { core.deliveries.ask(InFlight, ANSWER).await.unwrap_or(0) })
-                .await;
-        until_zero(work_ends, || async { core.journal.ask(Backlog, ANSWER).await.unwrap_or(0) }).await;
+        // Once nothing is handed out any more, clients give back what they haven't begun.
+        let _ = core.deliveries.ask(deliveries::Drain, ANSWER).await;
+        listener.signal(Announce);
+        let in_flight = || async { left(core.deliveries.ask(InFlight, ANSWER).await) };
+        outcome.handed_back = until_zero(work_ends, in_flight).await;
+        until_zero(work_ends, || async { left(core.journal.ask(Backlog, ANSWER).await) }).await;
     }
 
     listener.signal(CutAll { reason: CutReason::Draining, fault: draining() });
-    outcome.forced_links =
-        until_zero(deadline, || async { listener.ask(Links, ANSWER).await.unwrap_or(0) }).await;
+    outcome.forced_links = until_zero(deadline, || async { left(listener.ask(Links, ANSWER).await) }).await;
 
     // The last rows: they may fail without loss, so their answers aren't waited for beyond the deadline.
     let _ = monitor.ask(Flush, ANSWER).await;
     if let Some(core) = core {
         let _ = core.deliveries.ask(Floor, ANSWER).await;
         outcome.uncommitted =
-            until_zero(deadline, || async { core.journal.ask(Backlog, ANSWER).await.unwrap_or(0) }).await;
+            until_zero(deadline, || async { left(core.journal.ask(Backlog, ANSWER).await) }).await;
+        // A core that failed in the drain isn't made anew: what was under way in it is in doubt.
+        outcome.without_core = !core.is_alive();
         core.registry.signal(Halt);
         core.deliveries.signal(Halt);
         core.journal.signal(Halt);
@@ -122,6 +126,15 @@ pub async fn run(draining_hub: Draining) -> DrainOutcome {
         tracing::warn!(?took, ?outcome, "drained: some of it was forced");
     }
     outcome
+}
+
+/// What an actor says that it has left. One that is gone has nothing; one that doesn't say has something.
+fn left(answer: Result<usize, MailError>) -> usize {
+    match answer {
+        Ok(left) => left,
+        Err(MailError::Gone) => 0,
+        Err(_) => UNKNOWN,
+    }
 }
 
 /// Asks until the answer is 0 or the time is up; returns the last answer.

@@ -27,6 +27,8 @@ use crate::{
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
 };
 
+/// Actors of a core: journal, registry, deliveries.
+const CORE: usize = 3;
 /// The core may fail so often…
 const FAILURES: usize = 3;
 /// …within this time; once more, and the hub ends.
@@ -83,6 +85,11 @@ pub struct Guardian {
     parts: CoreParts,
     core: watch::Sender<Option<Core>>,
     generation: u64,
+    /// Actors of the core that have not ended.
+    members: usize,
+    /// A new core is to be made, after this wait, once the old one has ended: what it has under way may still be
+    /// committed, and belongs into what the new one loads.
+    remake: Option<Duration>,
     failures: VecDeque<Instant>,
     listener: Handle<Listener>,
     monitor: Handle<Monitor>,
@@ -131,6 +138,8 @@ impl Guardian {
             metrics: metrics.clone(),
             core,
             generation: 0,
+            members: CORE,
+            remake: None,
             failures: VecDeque::new(),
             listener,
             monitor,
@@ -168,11 +177,13 @@ impl Guardian {
         }
         match kind {
             ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries => {
+                self.members = self.members.saturating_sub(1);
                 if generation == self.generation {
                     tracing::error!(actor = kind.as_str(), panicked, "the core failed and restarts");
                     self.monitor.note(Notice::fault("the core failed and restarts", kind.as_str()));
-                    self.restart_core(kind, ctx);
+                    self.restart_core(kind);
                 }
+                self.remake_core(ctx);
             }
             // Connections come and go; these two must not.
             ActorKind::Listener | ActorKind::Monitor => self.give_up(kind, 1),
@@ -180,8 +191,8 @@ impl Guardian {
         }
     }
 
-    /// Links are cut, what is left of the core ends, and a new one is made of what the store knows.
-    fn restart_core(&mut self, kind: ActorKind, ctx: &mut Context<Self>) {
+    /// Links are cut, what is left of the core ends; then a new one is made of what the store knows.
+    fn restart_core(&mut self, kind: ActorKind) {
         let now = Instant::now();
         self.failures.retain(|failure| now.duration_since(*failure) < FAILURE_WINDOW);
         self.failures.push_back(now);
@@ -190,10 +201,8 @@ impl Guardian {
         self.ready(Readiness::Starting);
         let old = self.core.send_replace(None);
         self.listener.signal(listener::CutAll { reason: CutReason::Restart, fault: restart() });
-        if let Some(Core { journal, registry, deliveries }) = old {
-            registry.signal(Halt);
-            deliveries.signal(Halt);
-            journal.signal(Halt);
+        if let Some(core) = old {
+            halt(&core);
         }
         if self.failures.len() > FAILURES {
             self.give_up(kind, self.failures.len());
@@ -201,17 +210,20 @@ impl Guardian {
         }
         let wait = BACKOFF * 2_u32.saturating_pow(u32::try_from(self.failures.len()).unwrap_or(u32::MAX))
             + Duration::from_millis(fastrand::u64(0..20));
-        self.remake_core(wait, ctx);
+        self.remake = Some(wait);
     }
 
-    fn remake_core(&mut self, wait: Duration, ctx: &mut Context<Self>) {
+    fn remake_core(&mut self, ctx: &mut Context<Self>) {
+        let Some(wait) = self.remake.take_if(|_| self.members == 0) else { return };
+        self.members = CORE;
         let (parts, generation) = (self.parts.clone(), self.generation);
         let made = async move {
             tokio::time::sleep(wait).await;
             parts.make(generation).await
         };
         ctx.spawn(wrap_future::<_, Self>(made).map(move |made, guardian, ctx| match made {
-            _ if guardian.draining || generation != guardian.generation => {}
+            // One of it failed already, or the hub stops: then it makes room, and the next one is made if need be.
+            Ok(core) if guardian.draining || generation != guardian.generation => halt(&core),
             Ok(core) => {
                 guardian.monitor.signal(UseJournal(core.journal.clone()));
                 guardian.core.send_replace(Some(core));
@@ -220,8 +232,12 @@ impl Guardian {
             }
             Err(error) => {
                 tracing::error!(%error, "the core can't be made yet");
-                guardian.ready(Readiness::Degraded { reason: error.to_string() });
-                guardian.remake_core((wait * 2).min(Duration::from_secs(5)), ctx);
+                guardian.members = 0;
+                if !guardian.draining {
+                    guardian.ready(Readiness::Degraded { reason: error.to_string() });
+                    guardian.remake = Some((wait * 2).min(Duration::from_secs(5)));
+                    guardian.remake_core(ctx);
+                }
             }
         }));
     }
@@ -237,6 +253,13 @@ impl Guardian {
         // The hub's thread is gone only when all is over.
         let _ = self.gave_up.send(error);
     }
+}
+
+/// Ends a core; the journal once its commit is through.
+fn halt(core: &Core) {
+    core.registry.signal(Halt);
+    core.deliveries.signal(Halt);
+    core.journal.signal(Halt);
 }
 
 impl Actor for Guardian {

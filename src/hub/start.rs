@@ -15,7 +15,6 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{
     Command, End, HubError, HubInfo,
-    certificates::Rows,
     core::CoreParts,
     drain::DrainOutcome,
     folder::{DATABASE, DataFolder, KEY_PHRASE, OPERATOR},
@@ -213,8 +212,7 @@ async fn authority(
         hub_leaf: certificates.hub_leaf,
         spoke_leaf: certificates.spoke_leaf,
     };
-    let rows = Rows(store.clone());
-    Ok(pki::authority::establish(&rows, &vault, &names, lifetimes, SystemTime::now()).await?)
+    Ok(pki::authority::establish(store, &vault, &names, lifetimes, SystemTime::now()).await?)
 }
 
 async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError> {
@@ -278,6 +276,7 @@ fn core_parts(
             },
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
+            link_bytes: clamp(limits.outbound_bytes) / 2,
         },
         epoch,
         readiness: readiness.clone(),

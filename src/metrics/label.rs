@@ -86,6 +86,8 @@ labels! {
         Protocol = "protocol",
         /// The socket failed.
         Transport = "transport",
+        /// The hub has more work waiting than it allows, and the link knows no answers.
+        Busy = "busy",
         /// The hub restarts its core.
         Restart = "restart",
         /// The hub stops.
@@ -107,6 +109,7 @@ impl CutReason {
             code::INVALID_UTF8 => Self::InvalidUtf8,
             code::UNKNOWN_VERSION => Self::UnknownVersion,
             code::LINK_LOST => Self::Transport,
+            code::HUB_BUSY => Self::Busy,
             code::HUB_RESTART => Self::Restart,
             code::HUB_DRAINING => Self::Draining,
             _ => Self::Protocol,
@@ -289,5 +292,6 @@ mod tests {
         assert_eq!(CutReason::of(code::SLOW_SUBSCRIBER), CutReason::SlowSubscriber);
         assert_eq!(CutReason::of("E_EVENTFLOW_NEVER_HEARD"), CutReason::Protocol);
         assert_eq!(HandshakeFault::of(code::HANDSHAKE_TIMEOUT), HandshakeFault::Timeout);
+        assert_eq!(HandshakeFault::of(code::HANDSHAKE), HandshakeFault::Tls);
     }
 }

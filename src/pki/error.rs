@@ -102,7 +102,8 @@ impl PkiError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Name { .. } => code::INVALID_CONFIG_NAME,
-            Self::Certificate { .. } | Self::Handshake { .. } | Self::Issue { .. } => code::CERTIFICATE,
+            Self::Certificate { .. } | Self::Issue { .. } => code::CERTIFICATE,
+            Self::Handshake { .. } => code::HANDSHAKE,
             Self::InvalidHostname { .. } => code::INVALID_HOSTNAME,
             Self::Connection { .. } => code::LINK_LOST,
             Self::Vault { .. } => code::VAULT,

@@ -1,6 +1,8 @@
 //! Consuming: one consumer of a group gets the event, and settles its claim.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     ConsumeError, SettleError,
@@ -8,10 +10,12 @@ use super::{
     lane::{Lane, Taken},
 };
 use crate::{
-    event::{Event, Fault, Group, Pattern},
+    event::{Event, Fault, Group, Pattern, Retry, code},
     wire::ConsumeOptions,
 };
 
+/// The shortest wait before a hub that couldn't settle a claim is asked again.
+const AGAIN: Duration = Duration::from_millis(10);
 /// The most bytes of a nack's reason that are sent.
 pub(super) const MAX_REASON: usize = 8 << 10;
 
@@ -193,14 +197,33 @@ impl Claim {
         self.settle(Settle::Release).await
     }
 
+    /// A hub that is busy, or whose disk is full, is asked again for as long as a request may take. If that doesn't
+    /// help, the claim is handed back: somebody has to get the event once the hub can take an outcome again.
     pub(super) async fn settle(mut self, how: Settle) -> Result<(), SettleError> {
         let Self { id, port, settled, .. } = &mut self;
-        let settling = port.ask(|answer| {
-            // From here on it is on its way; cancelled before, it is handed back.
-            *settled = true;
-            Command::Settle { claim: *id, how, answer }
-        });
-        settling.await.map_err(Into::into)
+        let by = Instant::now() + port.deadline;
+        loop {
+            let how = how.clone();
+            let settling = port.ask(|answer| {
+                // From here on it is on its way; cancelled before, it is handed back.
+                *settled = true;
+                Command::Settle { claim: *id, how, answer }
+            });
+            match settling.await {
+                Err(Unanswered::Failed(Failure::Refused(fault))) if fault.code != code::CLAIM_LOST => {
+                    *settled = false;
+                    let again = match fault.retry {
+                        Retry::After(wait) => Instant::now() + wait.max(AGAIN),
+                        Retry::Never => by,
+                    };
+                    if again >= by {
+                        return Err(SettleError::Refused(fault));
+                    }
+                    sleep_until(again).await;
+                }
+                settled => return settled.map_err(Into::into),
+            }
+        }
     }
 }
 
@@ -231,7 +254,6 @@ impl From<Unanswered> for ConsumeError {
 
 impl From<Unanswered> for SettleError {
     fn from(unanswered: Unanswered) -> Self {
-        use crate::event::code;
         match unanswered {
             Unanswered::TimedOut(waited) => SettleError::TimedOut { waited },
             Unanswered::Failed(Failure::Closed(fault)) => SettleError::Closed(fault),

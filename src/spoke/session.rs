@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     event::{Fault, code},
-    wire::{LinkLimits, NackOptions, Req, Request, Sub, Welcome},
+    wire::{LinkLimits, NackOptions, Req, Request, Sub, Token, Welcome},
 };
 
 /// A request of the present link that isn't a publish or a read.
@@ -37,7 +37,7 @@ enum Asked {
     Unsubscribe(Option<Answering<()>>),
     Consume(Key),
     Stop(Key),
-    Settle(Option<Answering<()>>),
+    Settle(Token, Option<Answering<()>>),
 }
 
 #[derive(Debug)]
@@ -50,6 +50,8 @@ pub(super) struct Session {
     hub: Option<Arc<str>>,
     links_lost: u64,
     closing: bool,
+    /// The hub of this link is stopping: nothing new is begun on it.
+    hub_drains: bool,
     /// What callers are told once it is closed.
     reason: Fault,
     /// Requests to write; small ones only, and never more than credit, subscriptions and reads allow.
@@ -57,6 +59,10 @@ pub(super) struct Session {
     /// Only the latest: a pong answers all pings before it.
     pong: Option<u64>,
     asked: HashMap<Req, Asked>,
+    /// Claims that were dropped, and that the hub was too busy to take back: when to hand them back again.
+    releases: VecDeque<(Instant, Token)>,
+    /// Subscriptions and consumers that the hub was too busy to restore: when to ask for them again.
+    restores: VecDeque<(Instant, Asked)>,
     publishes: Publishes,
     queries: Queries,
     subscriptions: Subscriptions,
@@ -74,10 +80,13 @@ impl Session {
             hub: None,
             links_lost: 0,
             closing: false,
+            hub_drains: false,
             reason: closed(),
             control: VecDeque::new(),
             pong: None,
             asked: HashMap::new(),
+            releases: VecDeque::new(),
+            restores: VecDeque::new(),
             publishes: Publishes::new(retry),
             queries: Queries::default(),
             subscriptions: Subscriptions::default(),
@@ -100,9 +109,13 @@ impl Session {
 
     pub(super) fn link_down(&mut self, fault: &Fault) {
         self.links_lost += 1;
+        self.hub_drains = false;
         self.hub = None;
         self.limits = None;
         self.control.clear();
+        self.releases.clear();
+        // All of them are wanted on the next link.
+        self.restores.clear();
         self.pong = None;
         self.publishes.link_down(fault);
         self.queries.link_down();
@@ -117,7 +130,7 @@ impl Session {
                 Asked::Unsubscribe(answer) => {
                     let _ = answer.map(|answer| answer.send(Ok(())));
                 }
-                Asked::Settle(answer) => {
+                Asked::Settle(_, answer) => {
                     self.consumers.lost();
                     let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
                 }
@@ -186,14 +199,26 @@ impl Session {
         out.len() > before
     }
 
-    /// Tells callers whose deadline has passed.
+    /// Tells callers whose deadline has passed, and does what was put off until now.
     pub(super) fn expire(&mut self, now: Instant) {
         self.publishes.expire(now);
+        while let Some((_, token)) = self.releases.pop_front_if(|(due, _)| *due <= now) {
+            self.settle(ClaimId { link: self.link, token }, Settle::Release, None);
+        }
+        while let Some((_, asked)) = self.restores.pop_front_if(|(due, _)| *due <= now) {
+            match asked {
+                Asked::Subscribe(key) => self.subscribe(key),
+                Asked::Consume(key) => self.consume(key),
+                _ => {}
+            }
+        }
     }
 
     /// When to look again, if ever.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.publishes.next_due()
+        let release = self.releases.front().map(|(due, _)| *due);
+        let restore = self.restores.front().map(|(due, _)| *due);
+        self.publishes.next_due().into_iter().chain(release).chain(restore).min()
     }
 
     /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.
@@ -222,7 +247,7 @@ impl Session {
         let open = std::mem::take(&mut self.asked);
         let requests = self.queries.close(fault) + open.len();
         for (_, asked) in open {
-            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(Some(answer)) = asked {
+            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(_, Some(answer)) = asked {
                 // A caller that has gone away needs no answer.
                 let _ = answer.send(Err(Failure::Closed(fault.clone())));
             }
@@ -261,6 +286,9 @@ impl Session {
         if let Some(request) = self.queries.next(self.req + 1) {
             self.req += 1;
             return Some(request);
+        }
+        if self.hub_drains {
+            return None;
         }
         let (req, event) = self.publishes.next(now)?;
         Some(Request::Publish { req, event })
@@ -339,7 +367,7 @@ impl Session {
             Settle::Nack { reason } => Request::Nack { req, token, options: NackOptions { reason } },
             Settle::Release => Request::Release { req, token },
         };
-        self.ask(req, Asked::Settle(answer), request);
+        self.ask(req, Asked::Settle(token, answer), request);
     }
 
     fn ask(&mut self, req: Req, asked: Asked, request: Request) {

@@ -11,49 +11,7 @@ use super::{
     sql::{is_duplicate, refused},
     time,
 };
-
-/// A row of `certificate`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct CertificateRow {
-    /// 0 is the one in use.
-    pub version: u32,
-    /// Whose it is.
-    pub id: String,
-    /// The certificate, PEM.
-    pub cert: String,
-    /// The private key, encrypted.
-    pub key: Vec<u8>,
-    /// Its initialization vector.
-    pub key_iv: Vec<u8>,
-    /// Its salt.
-    pub key_salt: Vec<u8>,
-    /// Its authentication tag.
-    pub key_tag: Vec<u8>,
-    /// The private key's password, encrypted.
-    pub pass: Vec<u8>,
-    /// Its initialization vector.
-    pub pass_iv: Vec<u8>,
-    /// Its salt.
-    pub pass_salt: Vec<u8>,
-    /// Its authentication tag.
-    pub pass_tag: Vec<u8>,
-    /// When the certificate ends, in seconds since 1970.
-    pub validity: i64,
-    /// When it was revoked, in seconds since 1970.
-    pub revoked: Option<i64>,
-}
-
-impl std::fmt::Debug for CertificateRow {
-    /// Without key and password, encrypted though they are.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CertificateRow")
-            .field("id", &self.id)
-            .field("version", &self.version)
-            .field("validity", &self.validity)
-            .field("revoked", &self.revoked)
-            .finish_non_exhaustive()
-    }
-}
+use crate::pki::{CertificateRow, CertificateRows};
 
 impl From<certificate::Model> for CertificateRow {
     fn from(row: certificate::Model) -> Self {
@@ -75,12 +33,10 @@ impl From<certificate::Model> for CertificateRow {
     }
 }
 
-impl Store {
-    /// The certificate of `id` that is in use: version 0, not revoked.
-    ///
-    /// # Errors
-    /// Whatever the database says.
-    pub async fn certificate_current(&self, id: &str) -> Result<Option<CertificateRow>, StoreError> {
+impl CertificateRows for Store {
+    type Error = StoreError;
+
+    async fn current(&self, id: &str) -> Result<Option<CertificateRow>, StoreError> {
         let row = certificate::Entity::find()
             .filter(Column::Id.eq(id))
             .filter(Column::Version.eq(0))
@@ -90,11 +46,7 @@ impl Store {
         row.map(|row| row.map(Into::into)).map_err(refused("read a certificate"))
     }
 
-    /// Stores a certificate; false if this id and version is there already: somebody else was first.
-    ///
-    /// # Errors
-    /// Whatever the database says.
-    pub async fn certificate_insert(&self, row: CertificateRow) -> Result<bool, StoreError> {
+    async fn insert(&self, row: CertificateRow) -> Result<bool, StoreError> {
         let refused = refused("store a certificate");
         let now = time::datetime(time::now());
         let seconds = |at: i64| time::datetime(at.saturating_mul(1_000));
@@ -124,11 +76,8 @@ impl Store {
         }
     }
 
-    /// Frees version 0 of `id` for its successor: the row moves to the next version and stays unrevoked.
-    ///
-    /// # Errors
-    /// Whatever the database says.
-    pub async fn certificate_retire(&self, id: &str) -> Result<(), StoreError> {
+    async fn retire(&self, row: &CertificateRow) -> Result<(), StoreError> {
+        let id = row.id.as_str();
         let refused = refused("retire a certificate");
         let transaction = self.writer.begin().await.map_err(&refused)?;
         let moved = async {
@@ -138,13 +87,17 @@ impl Store {
                 .col_expr(Column::Updated, Expr::value(time::datetime(time::now())))
                 .filter(Column::Id.eq(id))
                 .filter(Column::Version.eq(0))
+                // Another hub may have put its successor there meanwhile.
+                .filter(Column::Cert.eq(&row.cert))
                 .exec(transaction.db())
                 .await
         };
         let moved = moved.await;
         transaction.end(moved).await.map(drop).map_err(refused)
     }
+}
 
+impl Store {
     /// All certificates, by id, the one in use before its predecessors.
     ///
     /// # Errors

@@ -32,7 +32,11 @@ pub enum RecordFault {
         version: String,
     },
     /// Too few or too many units for the verb.
-    #[error("`{verb}` has {found} units after it instead of {}: send {form}", form.split(',').count())]
+    #[error(
+        "`{verb}` has {found} units after it instead of {}: send {}",
+        if form.is_empty() { 0 } else { form.split(',').count() },
+        if form.is_empty() { "none" } else { form }
+    )]
     Units {
         /// The verb.
         verb: &'static str,

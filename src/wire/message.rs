@@ -260,6 +260,9 @@ pub enum Reply {
     },
     /// `online, id, host, port`: another hub is there.
     Online(HubAddress),
+    /// `drain`: the hub is stopping. What isn't begun is to be released, the rest to be finished; new work goes to
+    /// another hub, or waits for the next link.
+    Drain,
     /// `bye, code, message, retry`: the hub closes this link after it.
     Bye(Fault),
 }

@@ -22,6 +22,7 @@ const FORMS: &[(&str, &str)] = &[
     ("event", "subs, seq, id, timestamp, domain, name, pid, rid, data"),
     ("claim", "sub, token, attempt, seq, id, timestamp, domain, name, pid, rid, data"),
     ("online", "id, host, port"),
+    ("drain", ""),
     ("bye", "code, message, retry"),
 ];
 
@@ -67,6 +68,7 @@ impl Reply {
                 .text(id.as_deref().unwrap_or_default())
                 .text(host)
                 .number((*port).into()),
+            Self::Drain => Writer::new(out, "drain"),
             Self::Bye(fault) => Writer::new(out, "bye").fault(fault),
         }
         .end()
@@ -113,6 +115,7 @@ impl Reply {
                 host: host.to_owned(),
                 port: number("port", port)?,
             }),
+            ("drain", []) => Self::Drain,
             ("bye", [code, message, retry]) => Self::Bye(read_fault(code, message, retry)?),
             _ => return Err(fields.misfit(FORMS)),
         })

@@ -203,6 +203,7 @@ fn reply() -> impl Strategy<Value = Reply> {
             Reply::Claim { sub, token, attempt, seq, event }
         }),
         address().prop_map(Reply::Online),
+        Just(Reply::Drain),
         fault().prop_map(Reply::Bye),
     ]
 }

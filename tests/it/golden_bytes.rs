@@ -207,6 +207,7 @@ fn replies() {
         &Reply::Claim { sub: 2, token: 81, attempt: 1, seq: 1_750_000_000_000_123, event: event() },
     );
     reply("online␟VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB␟127.0.0.1␟50001␞", &Reply::Online(address()));
+    reply("drain␞", &Reply::Drain);
     reply(
         "bye␟E_EVENTFLOW_HUB_DRAINING␟the hub is stopping␟1000␞",
         &Reply::Bye(Fault::retryable(code::HUB_DRAINING, "the hub is stopping", Duration::from_secs(1))),

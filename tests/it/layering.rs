@@ -13,7 +13,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("config", &["event"]),
     ("pki", &["event", "wire"]),
     ("metrics", &["event"]),
-    ("store", &["event", "wire"]),
+    // The certificate table is the authority's, behind its trait.
+    ("store", &["event", "wire", "pki"]),
     ("spoke", &["event", "wire", "pki"]),
     ("actors", &["event", "wire", "store", "config", "pki", "metrics"]),
     ("admin", &["event", "metrics"]),

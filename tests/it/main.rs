@@ -3,9 +3,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
 
+mod a_consumer_comes_late;
+mod a_subscriber_comes_late;
+mod a_subscription_resumes;
+mod certificates;
+mod drain_hands_back;
 mod golden_bytes;
 mod layering;
+mod npm_subscribers;
 mod one_outcome;
+mod order;
 mod package;
 mod programs;
+mod publishing_twice_is_once;
 mod support;
+mod what_became_of_it;

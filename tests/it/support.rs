@@ -1,7 +1,7 @@
 //! What the promises are tested with: a hub in a temporary folder, clients, a link that speaks raw bytes, and
 //! conditions that are waited for.
 
-use std::{future::Future, path::PathBuf, time::Duration};
+use std::{collections::VecDeque, future::Future, path::PathBuf, time::Duration};
 
 use eventflow::{
     config::HubConfig,
@@ -82,7 +82,7 @@ impl TestHub {
         let mut first = [0; 64];
         let read = timeout(PATIENCE, stream.read(&mut first)).await.expect("the ready byte").unwrap();
         assert_eq!(first[..read], [0x02], "the ready byte comes alone in its record");
-        Raw { stream, read: Vec::new() }
+        Raw { stream, read: Vec::new(), aside: VecDeque::new() }
     }
 
     /// A v1 link after `hello` and `welcome`.
@@ -99,6 +99,8 @@ impl TestHub {
 pub struct Raw {
     pub stream: TlsStream<TcpStream>,
     read: Vec<u8>,
+    /// What came while an answer was waited for.
+    aside: VecDeque<Vec<String>>,
 }
 
 impl Raw {
@@ -126,6 +128,36 @@ impl Raw {
             if record[0] != "ping" {
                 return Some(record);
             }
+        }
+    }
+
+    /// Sends a request and waits for its `ok` or `err`; deliveries that come meanwhile are kept for [`Self::event`].
+    pub async fn ask(&mut self, units: &[&str]) -> Vec<String> {
+        self.send(units).await;
+        self.reply(units[1]).await
+    }
+
+    /// The `ok` or `err` of a request that was sent; what else comes is kept.
+    pub async fn reply(&mut self, req: &str) -> Vec<String> {
+        let answers = |record: &[String]| ["ok", "err"].contains(&&*record[0]) && record[1] == req;
+        if let Some(at) = self.aside.iter().position(|record| answers(record)) {
+            return self.aside.remove(at).unwrap_or_default();
+        }
+        loop {
+            let record =
+                self.answer().await.unwrap_or_else(|| panic!("the link closed before {req} was answered"));
+            if answers(&record) {
+                return record;
+            }
+            self.aside.push_back(record);
+        }
+    }
+
+    /// The next delivery: an event, a claim, an item.
+    pub async fn event(&mut self) -> Vec<String> {
+        match self.aside.pop_front() {
+            Some(record) => record,
+            None => self.answer().await.expect("a delivery"),
         }
     }
 

@@ -2,7 +2,11 @@
 
 use super::Connection;
 use crate::{
-    actors::registry::{SubscribeNpm, UnsubscribeNpm},
+    actors::{
+        mail::MailError,
+        registry::{SubscribeNpm, UnsubscribeNpm},
+    },
+    metrics::CutReason,
     wire::{Record, npm::FromNpm},
 };
 
@@ -12,13 +16,12 @@ impl Connection {
         let ignored = match crate::wire::npm::parse(record) {
             FromNpm::Subscribe { domain, name } => {
                 let subscribe = SubscribeNpm { outlet: self.outlet.clone(), domain, name };
-                match self.core.registry.offer(subscribe) {
-                    Ok(()) => None,
-                    Err(_) => Some("subscribe (the hub is busy)".to_owned()),
-                }
+                self.npm_sent(self.core.registry.offer(subscribe));
+                None
             }
             FromNpm::Unsubscribe { domain, name } => {
-                self.core.registry.signal(UnsubscribeNpm { link: self.outlet.id(), domain, name });
+                let unsubscribe = UnsubscribeNpm { link: self.outlet.id(), domain, name };
+                self.npm_sent(self.core.registry.offer(unsubscribe));
                 None
             }
             FromNpm::Publish { .. } => Some("publish".to_owned()),
@@ -29,6 +32,13 @@ impl Connection {
         if let Some(what) = ignored {
             self.metrics.hub().npm_ignored.inc();
             tracing::info!(conn.id = %self.outlet.id(), spoke.id = %self.uid, what, "an npm record is ignored");
+        }
+    }
+
+    /// A wish that isn't taken can't be answered: the link is cut, and its client connects and asks again.
+    fn npm_sent(&self, sent: Result<(), MailError>) {
+        if let Err(fault) = self.taken(sent) {
+            self.outlet.cut(CutReason::of(&fault.code), fault);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     },
     event::{Domain, EventId, Fault, Pid, code},
     store::{LogKey, Store, StoreError},
-    wire::{Answer, Req},
+    wire::{Answer, Req, Trace},
 };
 
 /// Reads of one link that may wait.
@@ -100,8 +100,9 @@ async fn show(
     deliveries: &Handle<Deliveries>,
     outlet: &Outlet,
 ) -> Result<Answer, Fault> {
-    let (event, mut trace) = store.trace(&id).await?.ok_or(StoreError::EventNotFound { id })?;
-    if let Some(seq) = trace.seq.filter(|_| trace.ended.is_none()) {
+    let gone = || StoreError::EventNotFound { id: id.clone() };
+    let (event, mut trace) = store.trace(&id).await?.ok_or_else(gone)?;
+    if let Some(seq) = open_seq(&trace) {
         let holder = deliveries.ask(Holder(seq), HOLDER_DEADLINE).await.map_err(|error| {
             Fault::retryable(
                 code::HUB_BUSY,
@@ -109,6 +110,10 @@ async fn show(
                 HOLDER_DEADLINE,
             )
         })?;
+        if holder.is_none() {
+            // Its claim may have ended between the two looks.
+            (_, trace) = store.trace(&id).await?.ok_or_else(gone)?;
+        }
         if let Some(holder) = holder {
             "claimed".clone_into(&mut trace.state);
             trace.consumer = Some(holder);
@@ -116,4 +121,9 @@ async fn show(
     }
     outlet.send(Frame::Item(req, Box::new(event)));
     Ok(Answer::Trace(Box::new(trace)))
+}
+
+/// Where an event without outcome stands in its hub's sequence.
+fn open_seq(trace: &Trace) -> Option<u64> {
+    trace.seq.filter(|_| trace.ended.is_none())
 }

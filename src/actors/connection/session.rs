@@ -31,6 +31,7 @@ pub enum Speaks {
 #[derive(Debug)]
 pub struct Session {
     speaks: Speaks,
+    welcome: bool,
     wishes: HashMap<Sub, Wish>,
     most: usize,
 }
@@ -39,7 +40,7 @@ impl Session {
     /// A fresh session with at most so many subscriptions and consumers.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { speaks: Speaks::Unknown, wishes: HashMap::new(), most }
+        Self { speaks: Speaks::Unknown, welcome: false, wishes: HashMap::new(), most }
     }
 
     /// What the link speaks.
@@ -53,6 +54,17 @@ impl Session {
         if self.speaks == Speaks::Unknown {
             self.speaks = if v1 { Speaks::V1 } else { Speaks::Npm };
         }
+    }
+
+    /// A v1 client was welcomed.
+    pub fn welcome(&mut self) {
+        self.welcome = true;
+    }
+
+    /// Whether a v1 client was welcomed: before that it expects nothing else.
+    #[must_use]
+    pub fn is_welcome(&self) -> bool {
+        self.welcome
     }
 
     /// Takes a number into use.

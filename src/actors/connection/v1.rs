@@ -19,7 +19,7 @@ use crate::{
     },
     event::{Fault, NewEvent, code},
     metrics::{CutReason, Refusal as Refused},
-    wire::{Hello, Record, Refusal, Reply, Req, Request, Token},
+    wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
 };
 
 /// How long a client waits after a mailbox was full.
@@ -42,9 +42,28 @@ impl Connection {
                 let client: String = client.chars().take(CLIENT_NAME).collect();
                 tracing::debug!(conn.id = %self.outlet.id(), spoke.id = %self.uid, client, "hello");
                 self.reply(&Reply::Welcome(self.config.welcome.clone()));
+                self.session.welcome();
+                self.say_drain();
             }
             Ok(other) => tracing::error!(verb = other.verb(), "a hello was read as something else"),
-            Err(Refusal { fault, .. }) => self.outlet.cut(CutReason::of(&fault.code), fault),
+            Err(Refusal { req, fault }) => {
+                self.outlet.answer(req, Err(fault.clone()));
+                self.outlet.cut(CutReason::of(&fault.code), fault);
+            }
+        }
+    }
+
+    /// Tells a client that the hub is stopping: at once, or after its welcome.
+    pub(super) fn say_drain(&self) {
+        if self.draining && self.session.is_welcome() && !self.gone {
+            self.reply(&Reply::Drain);
+        }
+    }
+
+    /// A consumer doesn't come to be: its number is free again.
+    pub(super) fn forget_consumer(&mut self, sub: Sub) {
+        if self.session.remove(sub, Wish::Consumer).is_ok() {
+            self.core.registry.signal(Unwatch { link: self.outlet.id(), sub });
         }
     }
 
@@ -195,7 +214,7 @@ impl Connection {
     }
 
     /// A full mailbox refuses the request; a core that is gone cuts the link.
-    fn taken(&self, sent: Result<(), MailError>) -> Result<(), Fault> {
+    pub(super) fn taken(&self, sent: Result<(), MailError>) -> Result<(), Fault> {
         sent.map_err(|error| {
             if error == MailError::Full {
                 return Fault::retryable(
@@ -228,7 +247,11 @@ impl Connection {
                 CutReason::Silent,
                 Fault::retryable(
                     code::LINK_SILENT,
-                    format!("nothing was heard on this link for {silent:?}: send a ping at least each 30 s"),
+                    format!(
+                        "nothing was heard on this link for {silent:?}: send a ping whenever you have sent nothing \
+                         for {:?}",
+                        self.config.ping
+                    ),
                     Duration::ZERO,
                 ),
             );

@@ -23,17 +23,18 @@ const KEEP: usize = 4 * CHUNK;
 /// Frames taken from the queue at once.
 const FRAMES: usize = 64;
 
-/// Sends frames until the last words or the end of the queue, then closes the writing side. A peer that takes
-/// nothing for `stall` is cut.
+/// Sends frames until the last words or the end of the queue, then closes the writing side: true. A peer that
+/// takes nothing for `stall`, or whose socket fails, is cut: false.
 pub async fn run<W: AsyncWrite + Unpin>(
     socket: W,
     mut frames: UnboundedReceiver<Queued>,
     outlet: Outlet,
     metrics: Metrics,
     stall: Duration,
-) {
+) -> bool {
     let mut writer = Writer { socket, buffer: BytesMut::new(), metrics, stall };
-    if let Err(error) = writer.serve(&mut frames, &outlet).await {
+    let served = writer.serve(&mut frames, &outlet).await;
+    if let Err(error) = &served {
         let (reason, fault) = match error.kind() {
             io::ErrorKind::TimedOut => (
                 CutReason::WriteTimeout,
@@ -50,6 +51,7 @@ pub async fn run<W: AsyncWrite + Unpin>(
         };
         outlet.cut(reason, fault);
     }
+    served.is_ok()
 }
 
 struct Writer<W> {
@@ -72,8 +74,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                         self.send().await?;
                         return self.close().await;
                     }
-                    // Nobody waits for these any more; the last words are to get through.
-                    _ if outlet.is_cut() => {}
+                    // The other end doesn't take these; the last words are to get through.
+                    _ if outlet.is_stuck() => {}
                     frame => self.frame(frame).await?,
                 }
                 drop(weight);

@@ -1,5 +1,8 @@
 //! One binding's queue: what its consumers are to get next, a window in memory over what the database holds.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
     sync::Arc,
@@ -9,7 +12,8 @@ use super::consumer::ConsumerKey;
 use crate::{actors::dispatched::Dispatched, event::Pattern};
 
 /// The most events that a binding keeps in memory; the rest stays in the database until there is room.
-pub const WINDOW_EVENTS: usize = 4_096;
+/// Small in tests, so that it overflows.
+pub const WINDOW_EVENTS: usize = if cfg!(test) { 8 } else { 4_096 };
 /// The same in bytes.
 pub const WINDOW_BYTES: usize = 16 * 1024 * 1024;
 /// A page is read when fewer wait in memory.
@@ -28,7 +32,10 @@ pub struct Waiting {
 #[derive(Debug)]
 enum Mode {
     /// No consumer is connected: nothing is kept in memory.
-    Idle,
+    Idle {
+        /// The database may hold events beyond `loaded` that this binding wants.
+        behind: bool,
+    },
     /// Everything up to the head was considered: served from memory alone.
     Live,
     /// The database holds events beyond `loaded` that memory doesn't.
@@ -104,7 +111,7 @@ impl Binding {
             waiting: BTreeMap::new(),
             bytes: 0,
             loaded: loaded.max(start_seq.saturating_sub(1)),
-            mode: Mode::Idle,
+            mode: Mode::Idle { behind: true },
             tickets: 0,
         }
     }
@@ -120,19 +127,21 @@ impl Binding {
     /// A consumer came: from now on events are kept for it.
     pub fn joined(&mut self) {
         self.consumers += 1;
-        if matches!(self.mode, Mode::Idle) {
-            self.mode = Mode::Lagging(None);
+        if let Mode::Idle { behind } = self.mode {
+            self.mode = if behind { Mode::Lagging(None) } else { Mode::Live };
         }
     }
 
     /// A consumer left; with the last one the memory is given up, the database keeps the events.
-    pub fn left(&mut self) {
+    pub fn left(&mut self, key: ConsumerKey) {
         self.consumers = self.consumers.saturating_sub(1);
+        self.ready.retain(|ready| *ready != key);
         if self.consumers == 0 {
+            let behind = !self.is_live() || !self.waiting.is_empty();
             self.loaded = self.floor();
-            self.waiting.clear();
+            self.waiting = BTreeMap::new();
             self.bytes = 0;
-            self.mode = Mode::Idle;
+            self.mode = Mode::Idle { behind };
         }
     }
 
@@ -161,7 +170,10 @@ impl Binding {
     /// database, or in this binding's buffer, until its turn.
     pub fn arrive(&mut self, event: &Arc<Dispatched>) -> bool {
         match &mut self.mode {
-            Mode::Idle => false,
+            Mode::Idle { behind } => {
+                *behind = true;
+                false
+            }
             Mode::Live => {
                 if self.waiting.len() >= WINDOW_EVENTS || self.bytes >= WINDOW_BYTES {
                     self.mode = Mode::Lagging(None);
@@ -186,16 +198,17 @@ impl Binding {
         }
     }
 
-    /// All events up to `seq` went by.
+    /// All events up to `seq` went by: where nothing is left behind, they are considered.
     pub fn passed(&mut self, seq: u64) {
-        if self.is_live() {
+        if matches!(self.mode, Mode::Live | Mode::Idle { behind: false }) {
             self.loaded = self.loaded.max(seq);
         }
     }
 
     /// Keeps an event for the next consumer with credit.
     pub fn put(&mut self, waiting: Waiting) {
-        if matches!(self.mode, Mode::Idle) {
+        if let Mode::Idle { behind } = &mut self.mode {
+            *behind = true;
             self.loaded = self.loaded.min(waiting.event.seq.saturating_sub(1));
             return;
         }
@@ -247,8 +260,16 @@ impl Binding {
     }
 
     /// Takes a page. Returns what must be placed now, oldest first.
-    pub fn page(&mut self, page: Page) -> Vec<Waiting> {
-        let Page { ticket, rows, scanned, more } = page;
+    ///
+    /// `head` is the last event that was dispatched. The page may show later ones, committed but still on their
+    /// way through the registry: they are left to their dispatch, else they would be handed out twice.
+    pub fn page(&mut self, page: Page, head: u64) -> Vec<Waiting> {
+        let Page { ticket, mut rows, mut scanned, mut more } = page;
+        if scanned > head {
+            rows.retain(|waiting| waiting.event.seq <= head);
+            scanned = head;
+            more = false;
+        }
         let Mode::Lagging(slot) = &mut self.mode else { return Vec::new() };
         if slot.as_ref().is_none_or(|reading| reading.ticket != ticket) {
             return Vec::new();
@@ -268,123 +289,12 @@ impl Binding {
             for event in reading.arrived {
                 if event.seq > self.loaded {
                     self.loaded = event.seq;
-                    if self.covers(&event) && !reading.ended.contains(&event.seq) {
+                    if !reading.ended.contains(&event.seq) && !self.waiting.contains_key(&event.seq) {
                         place.push(Waiting { event, attempts: 0 });
                     }
                 }
             }
         }
         place
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::{Data, Domain, Event, EventId, Name, Pid};
-
-    fn event(seq: u64) -> Arc<Dispatched> {
-        let event = Event {
-            id: EventId::parse(format!("e{seq}")).unwrap(),
-            timestamp: 0,
-            domain: Domain::parse("d").unwrap(),
-            name: Name::parse("n").unwrap(),
-            pid: Pid::parse("p").unwrap(),
-            rid: None,
-            data: Data::parse("{}").unwrap(),
-        };
-        Arc::new(Dispatched::new(event, seq))
-    }
-
-    fn waiting(seq: u64) -> Waiting {
-        Waiting { event: event(seq), attempts: 0 }
-    }
-
-    fn binding() -> Binding {
-        Binding::new(Pattern::any(), Pattern::any(), 1, 0)
-    }
-
-    fn seqs(place: &[Waiting]) -> Vec<u64> {
-        place.iter().map(|waiting| waiting.event.seq).collect()
-    }
-
-    #[test]
-    fn what_arrives_while_a_page_is_read_follows_it_once() {
-        let mut binding = binding();
-        binding.joined();
-        let wanted = binding.want_page().unwrap();
-        assert_eq!(wanted.after, 0);
-        assert!(binding.want_page().is_none(), "one page at a time");
-        assert!(!binding.arrive(&event(3)));
-        assert!(!binding.arrive(&event(4)));
-        // The page already shows 3, and 2 has ended while it was read.
-        binding.ended(2);
-        let place = binding.page(Page {
-            ticket: wanted.ticket,
-            rows: vec![waiting(1), waiting(2), waiting(3)],
-            scanned: 3,
-            more: false,
-        });
-        assert_eq!(seqs(&place), [1, 3, 4]);
-        assert!(binding.is_live());
-        assert!(binding.arrive(&event(5)));
-    }
-
-    #[test]
-    fn a_full_window_leaves_the_rest_to_the_database() {
-        let mut binding = binding();
-        binding.joined();
-        let wanted = binding.want_page().unwrap();
-        binding.page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false });
-        for seq in 1..=WINDOW_EVENTS as u64 {
-            assert!(binding.arrive(&event(seq)));
-            binding.put(waiting(seq));
-        }
-        assert!(!binding.arrive(&event(5_000)));
-        assert!(!binding.is_live());
-        assert!(binding.want_page().is_none(), "still full");
-        while binding.waiting() > LOW_WATER {
-            binding.take();
-        }
-        assert_eq!(binding.want_page().unwrap().after, WINDOW_EVENTS as u64);
-    }
-
-    #[test]
-    fn the_last_consumer_to_leave_gives_the_memory_back() {
-        let mut binding = binding();
-        binding.joined();
-        let wanted = binding.want_page().unwrap();
-        for waiting in binding.page(Page {
-            ticket: wanted.ticket,
-            rows: vec![waiting(4), waiting(7)],
-            scanned: 7,
-            more: false,
-        }) {
-            binding.put(waiting);
-        }
-        binding.left();
-        assert_eq!(binding.waiting(), 0);
-        assert_eq!(binding.floor(), 3);
-        binding.put(waiting(2));
-        assert_eq!(binding.floor(), 1, "what comes back late is read again");
-        binding.joined();
-        assert_eq!(binding.want_page().unwrap().after, 1);
-    }
-
-    #[test]
-    fn an_overflown_buffer_means_another_page() {
-        let mut binding = binding();
-        binding.joined();
-        let wanted = binding.want_page().unwrap();
-        for seq in 1..=(WINDOW_EVENTS as u64 + 1) {
-            binding.arrive(&event(seq));
-        }
-        assert!(
-            binding
-                .page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false })
-                .is_empty()
-        );
-        assert!(!binding.is_live());
-        assert_eq!(binding.want_page().unwrap().after, 0);
     }
 }

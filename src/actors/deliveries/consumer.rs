@@ -85,17 +85,23 @@ impl Consumer {
         self.held_bytes += weight;
     }
 
-    /// It acked or nacked: the credit is free again, the outcome is on its way.
-    pub fn settled(&mut self, token: Token) {
-        self.gave_back(token);
+    /// It acked or nacked: the credit is free again, the outcome is on its way. Returns the weight of the event.
+    pub fn settled(&mut self, token: Token) -> usize {
         self.unrecorded += 1;
+        self.gave_back(token)
     }
 
-    /// It handed the event back, or the outcome couldn't be recorded.
-    pub fn gave_back(&mut self, token: Token) {
-        if let Some(weight) = self.held.remove(&token) {
-            self.held_bytes -= weight;
-        }
+    /// It handed the event back, or the outcome couldn't be recorded. Returns the weight of the event.
+    pub fn gave_back(&mut self, token: Token) -> usize {
+        let weight = self.held.remove(&token).unwrap_or(0);
+        self.held_bytes -= weight;
+        weight
+    }
+
+    /// Whether it holds no event un-acked.
+    #[must_use]
+    pub fn holds_nothing(&self) -> bool {
+        self.held.is_empty()
     }
 
     /// An outcome of its own was recorded or refused.

@@ -7,71 +7,19 @@ use std::{
 };
 
 use super::{
-    binding::{Binding, Page, PageWanted, Waiting},
+    binding::{Binding, Page, Waiting},
+    budget::Budget,
     consumer::{Consumer, ConsumerKey},
+    effects::{Effects, Ended, Finish, Verdict},
 };
 use crate::{
     actors::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{EventId, Outcome, PatternIndex, Uid},
+    event::{Outcome, PatternIndex, Uid},
     wire::{Attempt, Req, Token},
 };
-
-/// What a consumer says of a claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Done.
-    Ack,
-    /// Failed, with the error text.
-    Nack(String),
-    /// Handed back unstarted.
-    Release,
-}
-
-/// An outcome to be recorded; the group is told the result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finish {
-    /// The claim that ends.
-    pub token: Token,
-    /// The event.
-    pub event_id: EventId,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Who brought it to its end.
-    pub consumer: Uid,
-    /// What to keep of the attempt, if it failed.
-    pub attempt: Option<Attempt>,
-}
-
-/// A delivery that ended without an outcome and counts as an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// The event.
-    pub event_id: EventId,
-    /// What to keep of it.
-    pub attempt: Attempt,
-}
-
-/// What the state wants done.
-#[derive(Debug, Default)]
-pub struct Effects {
-    /// Claims to send, by link.
-    pub claims: BTreeMap<LinkId, (Outlet, Vec<ClaimPush>)>,
-    /// Outcomes to record.
-    pub finishes: Vec<Finish>,
-    /// Attempts to record.
-    pub ended: Vec<Ended>,
-    /// Requests to answer at once: done (`None`), or refused since the claim isn't held.
-    pub answers: Vec<(Outlet, Req, bool)>,
-    /// Pages to read, by binding.
-    pub pages: Vec<(i64, PageWanted)>,
-    /// Events that matched no binding.
-    pub orphans: u64,
-    /// Claims that came back from lost links.
-    pub returned: u64,
-}
 
 /// An event in somebody's hands.
 #[derive(Debug)]
@@ -91,24 +39,33 @@ struct Claim {
 pub struct Group {
     bindings: HashMap<i64, Binding>,
     index: PatternIndex<i64>,
-    consumers: HashMap<ConsumerKey, Consumer>,
+    consumers: BTreeMap<ConsumerKey, Consumer>,
     claims: HashMap<Token, Claim>,
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
+    budget: Budget,
+    /// Attempts on their way to the database: a page read before would not count them.
+    unrecorded_attempts: usize,
+    /// The last event that was dispatched.
+    head: u64,
     next_token: Token,
     draining: bool,
 }
 
 impl Group {
-    /// A group whose tokens start after `first_token`, so that those of an earlier start are never used again.
+    /// A group whose tokens start after `first_token`, so that those of an earlier start are never used again. The
+    /// events up to `head` were dispatched before; the consumers of a link hold about `link_bytes` un-acked at most.
     #[must_use]
-    pub fn new(first_token: Token) -> Self {
+    pub fn new(first_token: Token, head: u64, link_bytes: usize) -> Self {
         Self {
             bindings: HashMap::new(),
             index: PatternIndex::default(),
-            consumers: HashMap::new(),
+            consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
+            budget: Budget::new(link_bytes),
+            unrecorded_attempts: 0,
+            head,
             next_token: first_token,
             draining: false,
         }
@@ -138,7 +95,7 @@ impl Group {
         let Some(consumer) = self.consumers.get_mut(&key) else { return false };
         if !std::mem::replace(&mut consumer.stopped, true) {
             let binding = consumer.binding;
-            self.leave(binding);
+            self.leave(binding, key);
         }
         self.forget_if_done(key);
         true
@@ -180,6 +137,12 @@ impl Group {
         Some(self.taken.first_key_value().map_or(floor, |(seq, _)| floor.min(seq.saturating_sub(1))))
     }
 
+    /// The last event that was dispatched.
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
     /// Events were committed, in sequence.
     pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: i64, effects: &mut Effects) {
         let mut matched = Vec::new();
@@ -196,6 +159,7 @@ impl Group {
             }
         }
         if let Some(last) = events.last() {
+            self.head = self.head.max(last.seq);
             self.bindings.values_mut().for_each(|binding| binding.passed(last.seq));
         }
         self.want_pages(effects);
@@ -204,7 +168,7 @@ impl Group {
     /// A page that [`Effects::pages`] asked for.
     pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
-        for waiting in binding.page(page) {
+        for waiting in binding.page(page, self.head) {
             if !self.taken.contains_key(&waiting.event.seq) {
                 self.place(waiting, &[id], now, effects);
             }
@@ -219,9 +183,15 @@ impl Group {
         }
     }
 
+    /// Attempts of [`Effects::ended`] were recorded, or couldn't be.
+    pub fn attempts_recorded(&mut self, attempts: usize, effects: &mut Effects) {
+        self.unrecorded_attempts = self.unrecorded_attempts.saturating_sub(attempts);
+        self.want_pages(effects);
+    }
+
     /// Asks for all pages that are wanted and not under way.
     pub fn want_pages(&mut self, effects: &mut Effects) {
-        if self.draining {
+        if !self.may_read() {
             return;
         }
         for (id, binding) in &mut self.bindings {
@@ -253,8 +223,9 @@ impl Group {
         let (outcome, attempt) = match verdict {
             Verdict::Release => {
                 effects.answers.push((outlet.clone(), req, true));
+                // Others first: whoever handed it back has just shown that it doesn't want it now.
+                self.leave_turn(key);
                 self.give_back(token, false, "released", now, effects);
-                self.offer_turn(key, now, effects);
                 self.forget_if_done(key);
                 return;
             }
@@ -269,13 +240,12 @@ impl Group {
             consumer: claim.uid.clone(),
             attempt,
         });
-        if let Some(consumer) = self.consumers.get_mut(&key) {
-            consumer.settled(token);
-        }
-        self.offer_turn(key, now, effects);
+        let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.settled(token));
+        self.freed(key, freed, now, effects);
     }
 
-    /// The outcome was recorded, or (`again`) couldn't be now. Returns who waits for the answer.
+    /// The outcome was recorded, or (`again`) couldn't be: then the claim is its holder's as before. Returns who
+    /// waits for the answer.
     pub fn recorded(
         &mut self,
         token: Token,
@@ -293,6 +263,8 @@ impl Group {
                 Some(consumer) => {
                     consumer.recorded();
                     consumer.took(token, weight);
+                    self.budget.took(key.link, weight);
+                    self.offer_turn(key, now, effects);
                 }
                 None => self.give_back(token, false, "not recorded", now, effects),
             }
@@ -301,11 +273,10 @@ impl Group {
         if let Some(consumer) = consumer {
             consumer.recorded();
         }
-        self.claims.remove(&token);
-        self.taken.remove(&seq);
-        for binding in self.bindings.values_mut() {
-            binding.ended(seq);
+        if let Some(claim) = self.claims.remove(&token) {
+            self.each_matching(&claim.event, |binding| binding.ended(seq));
         }
+        self.taken.remove(&seq);
         self.offer_turn(key, now, effects);
         self.forget_if_done(key);
         waits
@@ -314,12 +285,13 @@ impl Group {
     /// The link is gone: what its consumers hold is offered again at once. The oldest of each, as many as run at
     /// once at the client, count as attempts.
     pub fn link_gone(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
-        let gone: Vec<_> = self.consumers.keys().filter(|key| key.link == link).copied().collect();
+        let gone = self.keys_of(link);
         let mut returned = Vec::new();
+        self.budget.forget(link);
         for key in gone {
             if let Some(consumer) = self.consumers.remove(&key) {
                 if !consumer.stopped {
-                    self.leave(consumer.binding);
+                    self.leave(consumer.binding, key);
                 }
                 let held = consumer.held().enumerate();
                 returned.extend(held.map(|(at, token)| (token, at < consumer.concurrency)));
@@ -335,10 +307,10 @@ impl Group {
     fn give_back(&mut self, token: Token, counts: bool, reason: &str, now: i64, effects: &mut Effects) {
         let Some(claim) = self.claims.remove(&token) else { return };
         self.taken.remove(&claim.event.seq);
-        if let Some(consumer) = self.consumers.get_mut(&claim.consumer) {
-            consumer.gave_back(token);
-        }
+        let key = claim.consumer;
+        let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.gave_back(token));
         if counts {
+            self.unrecorded_attempts += 1;
             let attempt = claim.attempt(reason, String::new(), now);
             effects.ended.push(Ended { event_id: claim.event.event.id.clone(), attempt });
         }
@@ -346,6 +318,24 @@ impl Group {
         self.matching(&claim.event, &mut matched);
         let attempts = claim.attempts + u32::from(counts);
         self.place(Waiting { event: claim.event, attempts }, &matched, now, effects);
+        self.freed(key, freed, now, effects);
+    }
+
+    /// A consumer holds so many bytes less: it has its turn, and so has each other one of its link that the link's
+    /// bytes held back.
+    fn freed(&mut self, key: ConsumerKey, bytes: usize, now: i64, effects: &mut Effects) {
+        let held_back = self.budget.freed(key.link, bytes);
+        self.offer_turn(key, now, effects);
+        if held_back {
+            for other in self.keys_of(key.link) {
+                self.offer_turn(other, now, effects);
+            }
+        }
+    }
+
+    fn keys_of(&self, link: LinkId) -> Vec<ConsumerKey> {
+        let all = ConsumerKey { link, sub: 0 }..=ConsumerKey { link, sub: u32::MAX };
+        self.consumers.range(all).map(|(key, _)| *key).collect()
     }
 
     /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
@@ -370,7 +360,7 @@ impl Group {
         let binding = self.bindings.get_mut(&id)?;
         while let Some(key) = binding.ready.pop_front() {
             if let Some(consumer) = self.consumers.get_mut(&key) {
-                if consumer.has_credit() {
+                if self.budget.allows(consumer) {
                     binding.ready.push_back(key);
                     return Some(key);
                 }
@@ -383,7 +373,7 @@ impl Group {
     /// A consumer may have credit again: it gets what waits, or a place in the turn.
     fn offer_turn(&mut self, key: ConsumerKey, now: i64, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
-        if self.draining || !consumer.has_credit() {
+        if self.draining || !self.budget.allows(consumer) {
             return;
         }
         let id = consumer.binding;
@@ -408,11 +398,7 @@ impl Group {
         let token = self.next_token;
         let Waiting { event, attempts } = waiting;
         consumer.took(token, event.weight());
-        if self.bindings.len() > 1 {
-            for binding in self.bindings.values_mut() {
-                binding.forget(event.seq);
-            }
-        }
+        self.budget.took(key.link, event.weight());
         effects
             .claims
             .entry(key.link)
@@ -420,10 +406,22 @@ impl Group {
             .1
             .push(ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() });
         self.taken.insert(event.seq, token);
-        self.claims.insert(
-            token,
-            Claim { event, attempts, consumer: key, uid: consumer.uid.clone(), started: now, settling: None },
-        );
+        let uid = consumer.uid.clone();
+        if self.bindings.len() > 1 {
+            self.each_matching(&event, |binding| binding.forget(event.seq));
+        }
+        self.claims
+            .insert(token, Claim { event, attempts, consumer: key, uid, started: now, settling: None });
+    }
+
+    /// Runs `change` on each binding that this event is one of.
+    fn each_matching(&mut self, event: &Dispatched, mut change: impl FnMut(&mut Binding)) {
+        let bindings = &mut self.bindings;
+        self.index.matching(&event.event.domain, &event.event.name, |id| {
+            if let Some(binding) = bindings.get_mut(id) {
+                change(binding);
+            }
+        });
     }
 
     fn matching(&self, event: &Dispatched, matched: &mut Vec<i64>) {
@@ -440,7 +438,7 @@ impl Group {
     }
 
     fn want_page(&mut self, id: i64, effects: &mut Effects) {
-        if self.draining {
+        if !self.may_read() {
             return;
         }
         if let Some(page) = self.bindings.get_mut(&id).and_then(Binding::want_page) {
@@ -448,9 +446,22 @@ impl Group {
         }
     }
 
-    fn leave(&mut self, id: i64) {
+    /// Whether a page read now would be true, and of use.
+    fn may_read(&self) -> bool {
+        !self.draining && self.unrecorded_attempts == 0
+    }
+
+    fn leave(&mut self, id: i64, key: ConsumerKey) {
         if let Some(binding) = self.bindings.get_mut(&id) {
-            binding.left();
+            binding.left(key);
+        }
+    }
+
+    fn leave_turn(&mut self, key: ConsumerKey) {
+        let Some(consumer) = self.consumers.get_mut(&key) else { return };
+        consumer.queued = false;
+        if let Some(binding) = self.bindings.get_mut(&consumer.binding) {
+            binding.ready.retain(|ready| *ready != key);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::group::Verdict;
+use super::effects::Verdict;
 use crate::{
     actors::{
         dispatched::Dispatched,
@@ -76,9 +76,22 @@ pub struct Settled {
     pub result: Result<(), Fault>,
 }
 
-/// A transaction with outcomes ended.
-#[derive(Debug)]
-pub struct Recorded(pub Vec<Settled>);
+/// A transaction with outcomes or attempts ended.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    /// Outcomes, in the order of the verdicts.
+    pub settled: Vec<Settled>,
+    /// How many attempts without an outcome it had, written or not.
+    pub attempts: usize,
+}
+
+impl Recorded {
+    /// Whether there is nothing to tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.settled.is_empty() && self.attempts == 0
+    }
+}
 mail!(Recorded => ());
 
 /// Asks who holds the event of this sequence number.

@@ -1,1 +1,201 @@
+//! The group against a naive model: whatever happens in whatever order, an event has one holder, no outcome is
+//! followed by another delivery, and nothing that somebody wants is forgotten.
 
+mod world;
+
+use proptest::prelude::*;
+
+use self::world::World;
+
+/// One thing that happens. Numbers pick among what is there.
+#[derive(Debug, Clone)]
+enum Step {
+    /// A binding is made: which patterns, and how many of the last events it still wants.
+    Bind {
+        patterns: usize,
+        orphans: u64,
+    },
+    /// A consumer comes, on a link that is there or on a new one.
+    Join {
+        binding: usize,
+        link: Option<usize>,
+        credit: usize,
+        concurrency: usize,
+    },
+    Stop(usize),
+    /// Events are committed; they are dispatched later, in order.
+    Publish {
+        domain: usize,
+        events: usize,
+    },
+    Dispatch,
+    /// A page is read now; its rows arrive later.
+    Read(usize),
+    Page(usize),
+    PageFails(usize),
+    Ack(usize),
+    Nack(usize),
+    Release(usize),
+    /// A token that nobody holds.
+    Stray,
+    /// What waits for the database is committed; the group hears of it later.
+    Commit,
+    /// The database refuses what waits.
+    CommitFails,
+    Recorded,
+    LinkGone(usize),
+    SaveCursor,
+    Tick,
+    Drain,
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let any = any::<usize>;
+    prop_oneof![
+        2 => (any(), 0_u64..6).prop_map(|(patterns, orphans)| Step::Bind { patterns, orphans }),
+        4 => (any(), proptest::option::of(any()), 1_usize..5, 1_usize..3).prop_map(
+            |(binding, link, credit, concurrency)| Step::Join { binding, link, credit, concurrency }
+        ),
+        1 => any().prop_map(Step::Stop),
+        6 => (any(), 1_usize..8).prop_map(|(domain, events)| Step::Publish { domain, events }),
+        6 => Just(Step::Dispatch),
+        6 => any().prop_map(Step::Read),
+        6 => any().prop_map(Step::Page),
+        1 => any().prop_map(Step::PageFails),
+        6 => any().prop_map(Step::Ack),
+        1 => any().prop_map(Step::Nack),
+        2 => any().prop_map(Step::Release),
+        1 => Just(Step::Stray),
+        6 => Just(Step::Commit),
+        1 => Just(Step::CommitFails),
+        6 => Just(Step::Recorded),
+        2 => any().prop_map(Step::LinkGone),
+        1 => Just(Step::SaveCursor),
+        1 => Just(Step::Tick),
+        1 => prop_oneof![9 => Just(Step::Tick), 1 => Just(Step::Drain)],
+        1 => prop_oneof![4 => Just(Step::Tick), 1 => Just(Step::Restart)],
+    ]
+}
+
+proptest! {
+    #[test]
+    fn one_holder_one_outcome_and_nothing_is_forgotten(
+        steps in proptest::collection::vec(step(), 1..250),
+        link_events in prop_oneof![Just(usize::MAX), 1_usize..6],
+    ) {
+        let mut world = World::new(link_events);
+        for step in steps {
+            world.step(step);
+            world.check();
+        }
+        world.run_to_rest();
+        world.check();
+        world.consume_the_rest();
+    }
+}
+
+#[test]
+fn what_two_bindings_match_is_delivered_once() {
+    let mut world = World::new(usize::MAX);
+    for patterns in [0, 1] {
+        world.step(Step::Bind { patterns, orphans: 0 });
+        world.step(Step::Join { binding: patterns, link: None, credit: 4, concurrency: 1 });
+    }
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 5 });
+    world.step(Step::Dispatch);
+    assert_eq!(world.held(), 5);
+    world.check();
+}
+
+#[test]
+fn a_page_that_shows_more_than_was_dispatched_delivers_nothing_twice() {
+    let mut world = World::new(usize::MAX);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 1 });
+    world.step(Step::Publish { domain: 0, events: 2 });
+    world.step(Step::Read(0));
+    world.step(Step::Page(0));
+    world.step(Step::Dispatch);
+    assert_eq!(world.held(), 2);
+    world.check();
+}
+
+#[test]
+fn of_a_lost_link_the_oldest_count_as_attempts_also_for_a_consumer_that_comes_at_once() {
+    let mut world = World::new(usize::MAX);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 2 });
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 4 });
+    world.step(Step::Dispatch);
+    world.step(Step::LinkGone(0));
+    world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 2 });
+    world.step(Step::Read(0));
+    world.step(Step::Page(0));
+    assert_eq!(world.held(), 0, "a page read now would not know the attempts");
+    world.step(Step::Commit);
+    world.step(Step::Recorded);
+    world.step(Step::Read(0));
+    world.step(Step::Page(0));
+    assert_eq!(world.attempts_held(), [2, 2, 1, 1]);
+}
+
+#[test]
+fn the_bytes_of_a_link_hold_back_its_consumers_but_each_may_have_one() {
+    let mut world = World::new(2);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 1 });
+    for _ in 0..2 {
+        world.step(Step::Join { binding: 0, link: Some(0), credit: 4, concurrency: 1 });
+    }
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 8 });
+    world.step(Step::Dispatch);
+    assert_eq!(world.held(), 3);
+    world.run_to_rest();
+    assert_eq!(world.held(), 0);
+}
+
+#[test]
+fn a_consumer_that_its_link_held_back_gets_more_once_another_one_acks() {
+    let mut world = World::new(2);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 1 });
+    world.step(Step::Join { binding: 0, link: Some(0), credit: 4, concurrency: 1 });
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 6 });
+    world.step(Step::Dispatch);
+    assert_eq!(world.held(), 2);
+    let last = world.holder(1);
+    world.step(Step::Stop(last));
+    world.step(Step::Ack(1));
+    assert_eq!(world.held(), 2, "the other one got what the stopped one may no longer have");
+}
+
+#[test]
+fn an_event_that_comes_back_while_a_page_is_read_keeps_its_attempts() {
+    let mut world = World::new(usize::MAX);
+    for patterns in [0, 1] {
+        world.step(Step::Bind { patterns, orphans: 0 });
+    }
+    for binding in [1, 0] {
+        world.step(Step::Join { binding, link: None, credit: 1, concurrency: 1 });
+    }
+    world.run_to_rest();
+    // More than the window of the binding for everything, of which the other one wants nothing.
+    world.step(Step::Publish { domain: 1, events: 10 });
+    world.step(Step::Dispatch);
+    for _ in 0..6 {
+        world.step(Step::Ack(0));
+    }
+    world.step(Step::Read(0));
+    world.step(Step::Publish { domain: 0, events: 1 });
+    world.step(Step::Dispatch);
+    assert_eq!(world.held(), 2);
+    world.step(Step::LinkGone(0));
+    world.step(Step::Page(0));
+    world.check();
+    world.run_to_rest();
+}

@@ -50,6 +50,7 @@ fn number(error: &str) -> u8 {
     match error {
         code::EVENT_NOT_FOUND => 3,
         code::NO_HUB
+        | code::HANDSHAKE
         | code::HUB_BUSY
         | code::HUB_DRAINING
         | code::HUB_RESTART
@@ -115,6 +116,7 @@ mod tests {
             (code::EVENT_NOT_FOUND, 3),
             (code::NO_HUB, 69),
             (code::HUB_DRAINING, 69),
+            (code::HANDSHAKE, 69),
             (code::BUNDLE, 77),
             (code::CERTIFICATE, 77),
             (code::TIMEOUT, 1),

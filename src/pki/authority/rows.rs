@@ -3,7 +3,7 @@
 use std::future::Future;
 
 /// A row of npm Eventflow's table `certificate`. Times are seconds since 1970 (UTC).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CertificateRow {
     /// 0 is the current one; a retired one gets the number of rows that the id had.
     pub version: u32,
@@ -31,6 +31,18 @@ pub struct CertificateRow {
     pub validity: i64,
     /// When it was revoked.
     pub revoked: Option<i64>,
+}
+
+impl std::fmt::Debug for CertificateRow {
+    /// Without key and password, encrypted though they are.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CertificateRow")
+            .field("id", &self.id)
+            .field("version", &self.version)
+            .field("validity", &self.validity)
+            .field("revoked", &self.revoked)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The certificate table. Several hubs may use one at once.

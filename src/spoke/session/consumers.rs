@@ -18,6 +18,8 @@ pub(super) struct Consumers {
     numbers: HashMap<Sub, Key>,
     /// Claims of this link that are not settled.
     held: HashSet<Token>,
+    /// The hub of this link is stopping: what comes is handed back.
+    held_off: bool,
     lost: u64,
 }
 
@@ -90,6 +92,18 @@ impl Consumers {
         first.is_some_and(|first| first.send(Ok(())).is_err())
     }
 
+    /// Whether its caller was told that it is there, and it isn't stopping.
+    pub(super) fn is_confirmed(&self, key: Key) -> bool {
+        self.all.get(&key).is_some_and(|entry| entry.first.is_none() && !entry.stopping)
+    }
+
+    /// Its number is free.
+    pub(super) fn unregister(&mut self, key: Key) {
+        if let Some(sub) = self.all.get_mut(&key).and_then(|entry| entry.sub.take()) {
+            self.numbers.remove(&sub);
+        }
+    }
+
     /// The hub refused it: this is its end.
     pub(super) fn refused(&mut self, key: Key, fault: Fault) {
         if let Some(entry) = self.remove(key) {
@@ -105,7 +119,8 @@ impl Consumers {
     /// gave more than the credit) hands itself back when it is dropped here.
     pub(super) fn claimed(&mut self, sub: Sub, id: ClaimId, attempt: u32, seq: u64, event: Event) -> bool {
         self.held.insert(id.token);
-        let entry = self.numbers.get(&sub).and_then(|key| self.all.get(key)).filter(|entry| !entry.stopping);
+        let takes = |entry: &&Entry| !entry.stopping && !self.held_off;
+        let entry = self.numbers.get(&sub).and_then(|key| self.all.get(key)).filter(takes);
         let Some(ConsumeCommand { lane, port, .. }) = entry.map(|entry| &entry.consume) else { return false };
         let weight = event.weight();
         drop(lane.push(Claim::new(event, seq, attempt, id, port.clone()), weight));
@@ -115,6 +130,17 @@ impl Consumers {
     /// Whether a claim of this link is held; from here on it isn't.
     pub(super) fn settle(&mut self, token: Token) -> bool {
         self.held.remove(&token)
+    }
+
+    /// The hub is stopping: what nobody has pulled is handed back, and so is what still comes on this link.
+    pub(super) fn hold_off(&mut self) {
+        self.held_off = true;
+        self.all.values().for_each(|entry| entry.consume.lane.clear());
+    }
+
+    /// The hub couldn't settle a claim: it is held as before.
+    pub(super) fn still_held(&mut self, token: Token) {
+        self.held.insert(token);
     }
 
     /// A claim was settled too late.
@@ -155,6 +181,7 @@ impl Consumers {
     pub(super) fn link_down(&mut self) {
         self.numbers.clear();
         self.held.clear();
+        self.held_off = false;
         let (stopping, going_on): (BTreeMap<_, _>, _) =
             std::mem::take(&mut self.all).into_iter().partition(|(_, entry)| entry.stopping);
         self.all = going_on;

@@ -1,13 +1,18 @@
 //! What the hub says, taken into the session.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::{Asked, Session};
 use crate::{
-    event::{Fault, code},
+    event::{Fault, Retry, code},
     spoke::command::{ClaimId, Failure, Settle},
     wire::{Answer, HubAddress, Reply, Req},
 };
+
+/// The shortest wait before a claim is handed back again.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// What the link's task has to do about a reply.
 #[derive(Debug, PartialEq)]
@@ -41,6 +46,10 @@ impl Session {
             Reply::Ping(n) => self.pong = Some(n),
             Reply::Pong(_) | Reply::Welcome(_) => {}
             Reply::Online(hub) => return Heard::Hub(hub),
+            Reply::Drain => {
+                self.hub_drains = true;
+                self.consumers.hold_off();
+            }
             Reply::Bye(fault) => return Heard::Bye(fault),
         }
         Heard::Taken
@@ -75,7 +84,7 @@ impl Session {
                     "the hub confirmed a subscription without its position: update the hub or this client";
                 self.subscriptions.refused(key, Fault::refused(code::INVALID_RECORD, text));
             }
-            (Asked::Unsubscribe(answer) | Asked::Settle(answer), _) => {
+            (Asked::Unsubscribe(answer) | Asked::Settle(_, answer), _) => {
                 // A caller that has gone away needs no answer.
                 let _ = answer.map(|answer| answer.send(Ok(())));
             }
@@ -92,6 +101,13 @@ impl Session {
             }
             return;
         };
+        if let Retry::After(wait) = fault.retry
+            && self.is_restoring(&asked)
+        {
+            tracing::debug!(req, %fault, "the hub refused for now: it is asked again");
+            self.restores.push_back((now + wait.max(AGAIN), asked));
+            return;
+        }
         match asked {
             Asked::Subscribe(key) => self.subscriptions.refused(key, fault),
             Asked::Consume(key) => self.consumers.refused(key, fault),
@@ -103,12 +119,34 @@ impl Session {
             Asked::Unsubscribe(answer) => {
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
-            Asked::Settle(answer) => {
+            Asked::Settle(token, answer) => {
                 if fault.code == code::CLAIM_LOST {
                     self.consumers.lost();
+                } else {
+                    self.consumers.still_held(token);
+                }
+                if answer.is_none()
+                    && let Retry::After(wait) = fault.retry
+                {
+                    self.releases.push_back((now + wait.max(AGAIN), token));
                 }
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
+        }
+    }
+
+    /// Whether this was to restore something whose caller was told long ago that it is there; its number is free.
+    fn is_restoring(&mut self, asked: &Asked) -> bool {
+        match asked {
+            Asked::Subscribe(key) if self.subscriptions.is_confirmed(*key) => {
+                self.subscriptions.unregister(*key);
+                true
+            }
+            Asked::Consume(key) if self.consumers.is_confirmed(*key) => {
+                self.consumers.unregister(*key);
+                true
+            }
+            _ => false,
         }
     }
 }

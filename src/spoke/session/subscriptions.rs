@@ -89,6 +89,11 @@ impl Subscriptions {
         }
     }
 
+    /// Whether its caller was told that it is there.
+    pub(super) fn is_confirmed(&self, key: Key) -> bool {
+        self.all.get(&key).is_some_and(|entry| entry.first.is_none())
+    }
+
     /// The hub refused it: this is its end.
     pub(super) fn refused(&mut self, key: Key, fault: Fault) {
         if let Some(entry) = self.remove(key) {

@@ -271,3 +271,90 @@ async fn closing_lets_a_handler_end_and_even_publish() {
     assert!(closing.await.unwrap().is_clean());
     assert!(spoke.status().closed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn when_the_hub_drains_what_is_unstarted_goes_back_and_new_work_waits_for_the_next_link() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let gate = Arc::new(Semaphore::new(0));
+    let (_consumer, sub, begun) = gated(&spoke, &mut link, 1, &gate).await;
+    for token in 1..=3 {
+        link.claim(sub, token).await;
+    }
+    tokio::task::yield_now().await;
+    link.send(Reply::Drain).await;
+    // One more crosses it on its way.
+    link.claim(sub, 4).await;
+    let mut released = Vec::new();
+    for _ in 0..3 {
+        released.push(link.released().await);
+    }
+    released.sort_unstable();
+    assert_eq!(released, [2, 3, 4]);
+    let publishing = tokio::spawn({
+        let spoke = spoke.clone();
+        async move { spoke.publish(publish("later")).await }
+    });
+    tokio::task::yield_now().await;
+    gate.add_permits(1);
+    assert_eq!(link.acked().await, 1, "what runs comes to its end, and no publish stands before it");
+    assert_eq!(*begun.lock().unwrap(), ["e1"]);
+    let stopping = Fault::retryable(code::HUB_DRAINING, "the hub is stopping", Duration::from_millis(10));
+    link.send(Reply::Bye(stopping)).await;
+    let mut link = hub.relinked().await;
+    let sub = link.consuming().await;
+    let (req, id) = link.publish().await;
+    assert_eq!(id.as_str(), "later");
+    link.committed(req, true, 9).await;
+    publishing.await.unwrap().unwrap();
+    gate.add_permits(1);
+    link.claim(sub, 5).await;
+    assert_eq!(link.acked().await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ack_that_the_hub_is_too_busy_for_is_sent_again() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let (mut claims, sub) = claims(&spoke, &mut link).await;
+    link.claim(sub, 1).await;
+    let acking = tokio::spawn(claims.next().await.unwrap().ack());
+    let Request::Ack { req, .. } = link.request().await else { panic!("expected an ack") };
+    link.send(Reply::Err { req, fault: busy(50) }).await;
+    assert_eq!(link.acked().await, 1);
+    acking.await.unwrap().unwrap();
+    assert_eq!(spoke.status().claims_held, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_can_be_neither_acked_nor_handed_back_at_once_is_handed_back_later() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let (mut claims, sub) = claims(&spoke, &mut link).await;
+    link.claim(sub, 1).await;
+    let acking = tokio::spawn(claims.next().await.unwrap().ack());
+    let full = |req| Reply::Err { req, fault: Fault::refused(code::DB_FAULT, "no") };
+    let Request::Ack { req, .. } = link.request().await else { panic!("expected an ack") };
+    link.send(full(req)).await;
+    assert!(matches!(acking.await.unwrap(), Err(SettleError::Refused(_))));
+    let Request::Release { req, .. } = link.request().await else { panic!("expected a release") };
+    link.send(Reply::Err { req, fault: busy(50) }).await;
+    assert_eq!(link.released().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_consumer_that_the_hub_is_too_busy_for_is_asked_for_again() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let (mut claims, _) = claims(&spoke, &mut link).await;
+    drop(link);
+    let mut link = hub.relinked().await;
+    let Request::Consume { req, sub: refused, .. } = link.request().await else { panic!("a consume") };
+    link.send(Reply::Err { req, fault: busy(50) }).await;
+    let sub = link.consuming().await;
+    assert_ne!(sub, refused);
+    link.claim(sub, 1).await;
+    let acking = tokio::spawn(claims.next().await.unwrap().ack());
+    assert_eq!(link.acked().await, 1);
+    acking.await.unwrap().unwrap();
+}

@@ -1,6 +1,7 @@
 //! Hubs, bindings, cursors, certificates.
 
 use super::*;
+use crate::pki::{CertificateRow, CertificateRows};
 
 #[tokio::test]
 async fn each_registration_raises_the_epoch_and_reopens_the_hub() {
@@ -85,15 +86,17 @@ fn certificate(id: &str, cert: &str) -> CertificateRow {
 #[tokio::test]
 async fn certificates_make_room_for_their_successors() {
     let store = memory().await;
-    assert!(store.certificate_insert(certificate("A", "first")).await.unwrap());
-    assert!(!store.certificate_insert(certificate("A", "late")).await.unwrap());
-    assert_eq!(store.certificate_current("A").await.unwrap(), Some(certificate("A", "first")));
+    assert!(store.insert(certificate("A", "first")).await.unwrap());
+    assert!(!store.insert(certificate("A", "late")).await.unwrap());
+    assert_eq!(store.current("A").await.unwrap(), Some(certificate("A", "first")));
 
-    store.certificate_retire("A").await.unwrap();
-    assert_eq!(store.certificate_current("A").await.unwrap(), None);
-    assert!(store.certificate_insert(certificate("A", "second")).await.unwrap());
-    store.certificate_retire("A").await.unwrap();
-    assert!(store.certificate_insert(certificate("A", "third")).await.unwrap());
+    store.retire(&certificate("A", "another")).await.unwrap();
+    assert!(store.current("A").await.unwrap().is_some(), "only the one that is meant is retired");
+    store.retire(&certificate("A", "first")).await.unwrap();
+    assert_eq!(store.current("A").await.unwrap(), None);
+    assert!(store.insert(certificate("A", "second")).await.unwrap());
+    store.retire(&certificate("A", "second")).await.unwrap();
+    assert!(store.insert(certificate("A", "third")).await.unwrap());
     let all = store.certificates().await.unwrap();
     let all: Vec<_> = all.iter().map(|row| (row.version, row.cert.as_str(), row.revoked)).collect();
     assert_eq!(all, [(0, "third", None), (1, "first", None), (2, "second", None)]);
@@ -103,7 +106,7 @@ async fn certificates_make_room_for_their_successors() {
 async fn a_revoked_certificate_is_not_current() {
     let store = memory().await;
     let revoked = CertificateRow { revoked: Some(1_790_000_000), ..certificate("A", "first") };
-    store.certificate_insert(revoked.clone()).await.unwrap();
-    assert_eq!(store.certificate_current("A").await.unwrap(), None);
+    store.insert(revoked.clone()).await.unwrap();
+    assert_eq!(store.current("A").await.unwrap(), None);
     assert_eq!(store.certificates().await.unwrap(), [revoked]);
 }

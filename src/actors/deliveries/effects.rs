@@ -1,0 +1,64 @@
+//! What a group is told of claims, and what it wants done, as data.
+
+use std::collections::BTreeMap;
+
+use super::binding::PageWanted;
+use crate::{
+    actors::outlet::{ClaimPush, LinkId, Outlet},
+    event::{EventId, Outcome, Uid},
+    wire::{Attempt, Req, Token},
+};
+
+/// What a consumer says of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done.
+    Ack,
+    /// Failed, with the error text.
+    Nack(String),
+    /// Handed back unstarted.
+    Release,
+}
+
+/// An outcome to be recorded; the group is told the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finish {
+    /// The claim that ends.
+    pub token: Token,
+    /// The event.
+    pub event_id: EventId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Who brought it to its end.
+    pub consumer: Uid,
+    /// What to keep of the attempt, if it failed.
+    pub attempt: Option<Attempt>,
+}
+
+/// A delivery that ended without an outcome and counts as an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The event.
+    pub event_id: EventId,
+    /// What to keep of it.
+    pub attempt: Attempt,
+}
+
+/// What the state wants done.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Claims to send, by link.
+    pub claims: BTreeMap<LinkId, (Outlet, Vec<ClaimPush>)>,
+    /// Outcomes to record.
+    pub finishes: Vec<Finish>,
+    /// Attempts to record.
+    pub ended: Vec<Ended>,
+    /// Requests to answer at once: done (`None`), or refused since the claim isn't held.
+    pub answers: Vec<(Outlet, Req, bool)>,
+    /// Pages to read, by binding.
+    pub pages: Vec<(i64, PageWanted)>,
+    /// Events that matched no binding.
+    pub orphans: u64,
+    /// Claims that came back from lost links.
+    pub returned: u64,
+}

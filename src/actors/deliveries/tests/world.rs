@@ -1,0 +1,443 @@
+//! The naive world around a group: a database, links, and messages that take their time. It checks what the group
+//! does as it does it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use super::{
+    super::{
+        binding::{Binding, Page, PageWanted, Waiting},
+        consumer::{Consumer, ConsumerKey},
+        effects::{Effects, Finish, Verdict},
+        group::Group,
+    },
+    Step,
+};
+use crate::{
+    actors::{
+        dispatched::Dispatched,
+        outlet::{LinkId, Outlet},
+    },
+    event::{Data, Domain, Event, EventId, Name, Pattern, Pid, Uid},
+    wire::Token,
+};
+
+const DOMAINS: [&str; 2] = ["a", "b"];
+const PATTERNS: [&str; 3] = ["*", "a", "b"];
+/// Rows of a page.
+const PAGE: usize = 4;
+
+/// A row of the database.
+struct Row {
+    event: Arc<Dispatched>,
+    open: bool,
+    attempts: u32,
+}
+
+struct Wish {
+    id: i64,
+    pattern: Pattern,
+    start: u64,
+}
+
+struct Member {
+    binding: i64,
+    credit: usize,
+    stopped: bool,
+}
+
+/// A page on its way; read or not.
+struct Reading {
+    binding: i64,
+    wanted: PageWanted,
+    read: Option<(Vec<Waiting>, u64, bool)>,
+}
+
+pub struct World {
+    group: Group,
+    rows: BTreeMap<u64, Row>,
+    wishes: Vec<Wish>,
+    cursor: u64,
+    /// Committed, not dispatched.
+    on_the_way: VecDeque<Arc<Dispatched>>,
+    links: Vec<Outlet>,
+    members: BTreeMap<ConsumerKey, Member>,
+    /// Un-acked, with the attempt's number.
+    held: BTreeMap<Token, (ConsumerKey, u64, u32)>,
+    /// Acked or nacked, to be committed; then to be told.
+    finishes: Vec<(Finish, u64)>,
+    told: VecDeque<(Token, bool)>,
+    settling: BTreeMap<Token, (ConsumerKey, u64)>,
+    ended: Vec<u64>,
+    ended_told: usize,
+    /// Attempts that were counted, whether the database knows them or not.
+    counted: BTreeMap<u64, u32>,
+    pages: Vec<Reading>,
+    epoch: u64,
+    seq: u64,
+    made: u64,
+    link_bytes: usize,
+    draining: bool,
+}
+
+impl World {
+    /// A world in which the consumers of a link hold so many events together.
+    pub fn new(link_events: usize) -> Self {
+        let link_bytes = link_events.saturating_mul(dispatched(1, 0).weight());
+        Self {
+            group: Group::new(0, 0, link_bytes),
+            rows: BTreeMap::new(),
+            wishes: Vec::new(),
+            cursor: 0,
+            on_the_way: VecDeque::new(),
+            links: Vec::new(),
+            members: BTreeMap::new(),
+            held: BTreeMap::new(),
+            finishes: Vec::new(),
+            told: VecDeque::new(),
+            settling: BTreeMap::new(),
+            ended: Vec::new(),
+            ended_told: 0,
+            counted: BTreeMap::new(),
+            pages: Vec::new(),
+            epoch: 0,
+            seq: 100,
+            made: 0,
+            link_bytes,
+            draining: false,
+        }
+    }
+
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Which consumer holds the claim of this place among those that are held.
+    pub fn holder(&self, at: usize) -> usize {
+        let (key, ..) = self.held.values().nth(at).unwrap();
+        self.members.keys().position(|member| member == key).unwrap()
+    }
+
+    /// The numbers of the attempts that are held, in the order of the events.
+    pub fn attempts_held(&self) -> Vec<u32> {
+        let by_seq: BTreeMap<u64, u32> =
+            self.held.values().map(|(_, seq, attempt)| (*seq, *attempt)).collect();
+        by_seq.into_values().collect()
+    }
+
+    pub fn step(&mut self, step: Step) {
+        let mut effects = Effects::default();
+        match step {
+            Step::Bind { patterns, orphans } => self.bind(patterns % PATTERNS.len(), orphans),
+            Step::Join { binding, link, credit, concurrency } => {
+                if let Some(wish) = pick(&self.wishes, binding).map(|wish| wish.id) {
+                    self.join(wish, link, credit, concurrency);
+                }
+            }
+            Step::Stop(which) => {
+                let keys: Vec<_> = self.members.keys().copied().collect();
+                if let Some(key) = pick(&keys, which) {
+                    self.group.stop(*key);
+                    self.members.get_mut(key).unwrap().stopped = true;
+                }
+            }
+            Step::Publish { domain, events } => {
+                for _ in 0..events {
+                    self.seq += 1;
+                    let event = dispatched(self.seq, domain % DOMAINS.len());
+                    self.rows.insert(self.seq, Row { event: event.clone(), open: true, attempts: 0 });
+                    self.on_the_way.push_back(event);
+                }
+            }
+            Step::Dispatch => {
+                let events = Vec::from(std::mem::take(&mut self.on_the_way));
+                self.group.dispatch(&events, 0, &mut effects);
+            }
+            Step::Read(which) => self.read(which),
+            Step::Page(which) => {
+                let read = |page: &Reading| page.read.is_some();
+                let ready: Vec<_> = (0..self.pages.len()).filter(|at| read(&self.pages[*at])).collect();
+                if let Some(Reading { binding, wanted, read: Some((rows, scanned, more)) }) =
+                    pick(&ready, which).map(|at| self.pages.remove(*at))
+                {
+                    let page = Page { ticket: wanted.ticket, rows, scanned, more };
+                    self.group.page(binding, page, 0, &mut effects);
+                }
+            }
+            Step::PageFails(which) => {
+                if !self.pages.is_empty() {
+                    let page = self.pages.remove(which % self.pages.len());
+                    self.group.page_failed(page.binding, page.wanted.ticket);
+                }
+            }
+            Step::Ack(which) => self.settle(which, Verdict::Ack, &mut effects),
+            Step::Nack(which) => self.settle(which, Verdict::Nack("no".to_owned()), &mut effects),
+            Step::Release(which) => self.settle(which, Verdict::Release, &mut effects),
+            Step::Stray => {
+                let (outlet, _) = Outlet::new(LinkId(u64::MAX), 1);
+                let token = self.held.keys().next().copied().unwrap_or(u64::MAX);
+                self.group.settle(&outlet, 1, token, Verdict::Ack, 0, &mut effects);
+                assert!(
+                    matches!(effects.answers[..], [(_, 1, false)]),
+                    "a claim of another link, or of none"
+                );
+            }
+            Step::Commit => self.commit(true),
+            Step::CommitFails => self.commit(false),
+            Step::Recorded => {
+                let attempts = std::mem::take(&mut self.ended_told);
+                self.group.attempts_recorded(attempts, &mut effects);
+                for (token, again) in std::mem::take(&mut self.told) {
+                    let (key, seq) = self.settling.remove(&token).unwrap();
+                    if again && self.members.contains_key(&key) {
+                        self.held.insert(token, (key, seq, self.counted.get(&seq).unwrap_or(&0) + 1));
+                    }
+                    assert!(self.group.recorded(token, again, 0, &mut effects).is_some(), "somebody waits");
+                    // Each may lead to claims, which must fit what was told before them.
+                    self.apply(std::mem::take(&mut effects));
+                }
+            }
+            Step::LinkGone(which) => {
+                if !self.links.is_empty() {
+                    let link = self.links.remove(which % self.links.len()).id();
+                    self.members.retain(|key, _| key.link != link);
+                    self.held.retain(|_, (key, ..)| key.link != link);
+                    self.group.link_gone(link, 0, &mut effects);
+                }
+            }
+            Step::SaveCursor => self.cursor = self.group.floor().unwrap_or(self.cursor).max(self.cursor),
+            Step::Tick => self.group.want_pages(&mut effects),
+            Step::Drain => {
+                self.group.drain();
+                self.draining = true;
+            }
+            Step::Restart => self.restart(),
+        }
+        self.apply(effects);
+    }
+
+    /// What must hold at any time.
+    pub fn check(&self) {
+        assert_eq!(self.group.in_flight(), self.held.len() + self.settling.len());
+        if let Some(floor) = self.group.floor() {
+            let oldest = self.rows.iter().find(|(_, row)| row.open && self.wanted(row)).map(|(seq, _)| *seq);
+            assert!(oldest.is_none_or(|oldest| floor < oldest), "the floor {floor} is above {oldest:?}");
+        }
+    }
+
+    /// Everything that is under way comes to its end, and all that is held is acked.
+    pub fn run_to_rest(&mut self) {
+        if self.draining {
+            self.restart();
+        }
+        for _ in 0..10_000 {
+            let before = (self.pages.len(), self.held.len(), self.settling.len(), self.on_the_way.len());
+            self.step(Step::Dispatch);
+            self.step(Step::Tick);
+            for _ in 0..self.pages.len() {
+                self.step(Step::Read(0));
+                self.step(Step::Page(1));
+            }
+            for _ in 0..self.held.len() {
+                self.step(Step::Ack(0));
+            }
+            self.step(Step::Commit);
+            self.step(Step::Recorded);
+            let idle = self.pages.is_empty() && self.held.is_empty() && self.settling.is_empty();
+            if idle && before == (0, 0, 0, 0) {
+                let live: BTreeSet<i64> = self
+                    .members
+                    .values()
+                    .filter(|member| !member.stopped)
+                    .map(|member| member.binding)
+                    .collect();
+                for (seq, row) in self.rows.iter().filter(|(_, row)| row.open) {
+                    let wished =
+                        self.wishes.iter().find(|wish| live.contains(&wish.id) && wish.wants(&row.event));
+                    assert!(wished.is_none(), "event {seq} waits though a consumer of it is ready");
+                }
+                return;
+            }
+        }
+        panic!("it never comes to rest");
+    }
+
+    /// With a consumer for each binding, nothing is left that a binding wants.
+    pub fn consume_the_rest(&mut self) {
+        for id in self.wishes.iter().map(|wish| wish.id).collect::<Vec<_>>() {
+            self.join(id, None, 3, 1);
+        }
+        self.run_to_rest();
+        assert!(self.rows.values().all(|row| !row.open || !self.wanted(row)));
+    }
+
+    fn wanted(&self, row: &Row) -> bool {
+        self.wishes.iter().any(|wish| wish.wants(&row.event))
+    }
+
+    fn bind(&mut self, patterns: usize, orphans: u64) {
+        if self.wishes.iter().any(|wish| wish.id == patterns as i64) {
+            return;
+        }
+        let pattern = Pattern::parse(PATTERNS[patterns]).unwrap();
+        let start = self.seq.saturating_sub(orphans) + 1;
+        // As the store does.
+        self.cursor = self.cursor.min(start - 1);
+        self.group.bind(patterns as i64, Binding::new(pattern.clone(), Pattern::any(), start, 0));
+        self.wishes.push(Wish { id: patterns as i64, pattern, start });
+    }
+
+    fn join(&mut self, binding: i64, link: Option<usize>, credit: usize, concurrency: usize) {
+        self.made += 1;
+        let outlet = link.and_then(|link| pick(&self.links, link)).cloned().unwrap_or_else(|| {
+            let (outlet, _) = Outlet::new(LinkId(self.made), usize::MAX);
+            self.links.push(outlet.clone());
+            outlet
+        });
+        let key = ConsumerKey { link: outlet.id(), sub: self.made as u32 };
+        let uid = Uid::parse("WORKER.SPOKE").unwrap();
+        self.members.insert(key, Member { binding, credit, stopped: false });
+        let mut effects = Effects::default();
+        let consumer = Consumer::new(outlet, uid, binding, credit, usize::MAX, concurrency);
+        self.group.join(key, consumer, 0, &mut effects);
+        self.apply(effects);
+    }
+
+    fn read(&mut self, which: usize) {
+        let unread: Vec<_> =
+            self.pages.iter().enumerate().filter(|(_, page)| page.read.is_none()).map(|(at, _)| at).collect();
+        let Some(at) = pick(&unread, which) else { return };
+        let after = self.pages[*at].wanted.after;
+        let mut open = self.rows.range(after + 1..).filter(|(_, row)| row.open).map(|(_, row)| row);
+        let rows: Vec<_> = open
+            .by_ref()
+            .take(PAGE)
+            .map(|row| Waiting { event: row.event.clone(), attempts: row.attempts })
+            .collect();
+        let scanned = rows.last().map_or(after, |last| last.event.seq);
+        self.pages[*at].read = Some((rows, scanned, open.next().is_some()));
+    }
+
+    fn settle(&mut self, which: usize, verdict: Verdict, effects: &mut Effects) {
+        let tokens: Vec<_> = self.held.keys().copied().collect();
+        let Some(token) = pick(&tokens, which).copied() else { return };
+        let (key, seq, _) = self.held.remove(&token).unwrap();
+        let outlet = self.links.iter().find(|outlet| outlet.id() == key.link).unwrap();
+        if verdict != Verdict::Release {
+            self.settling.insert(token, (key, seq));
+        }
+        self.group.settle(outlet, 1, token, verdict, 0, effects);
+        assert!(effects.answers.iter().all(|(.., held)| *held), "it is held");
+    }
+
+    /// The database takes what waits, or refuses the outcomes.
+    fn commit(&mut self, takes: bool) {
+        for (finish, seq) in std::mem::take(&mut self.finishes) {
+            if takes {
+                let row = self.rows.get_mut(&seq).unwrap();
+                assert!(std::mem::take(&mut row.open), "event {seq} has an outcome already");
+            }
+            self.told.push_back((finish.token, !takes));
+        }
+        for seq in std::mem::take(&mut self.ended) {
+            // One that is refused is not counted; here it never is.
+            self.ended_told += 1;
+            self.rows.get_mut(&seq).unwrap().attempts += 1;
+        }
+    }
+
+    /// A new group from what the database holds; all else is gone.
+    fn restart(&mut self) {
+        self.epoch += 1;
+        self.group = Group::new(self.epoch << 32, self.seq, self.link_bytes);
+        for Wish { id, pattern, start } in &self.wishes {
+            self.group.bind(*id, Binding::new(pattern.clone(), Pattern::any(), *start, self.cursor));
+        }
+        self.on_the_way.clear();
+        self.links.clear();
+        self.members.clear();
+        self.held.clear();
+        self.finishes.clear();
+        self.told.clear();
+        self.settling.clear();
+        self.ended.clear();
+        self.ended_told = 0;
+        self.counted = self.rows.iter().map(|(seq, row)| (*seq, row.attempts)).collect();
+        self.pages.clear();
+        self.draining = false;
+    }
+
+    fn apply(&mut self, effects: Effects) {
+        for ended in effects.ended {
+            let seq = seq_of(&ended.event_id);
+            *self.counted.entry(seq).or_default() += 1;
+            self.ended.push(seq);
+        }
+        for finish in effects.finishes {
+            let seq = seq_of(&finish.event_id);
+            self.finishes.push((finish, seq));
+        }
+        for (link, (_, claims)) in effects.claims {
+            for claim in claims {
+                let key = ConsumerKey { link, sub: claim.sub };
+                self.taken(key, claim.token, claim.event.seq, claim.attempt);
+            }
+        }
+        for (binding, wanted) in effects.pages {
+            let reads = self.pages.iter().filter(|page| page.binding == binding).count();
+            assert!(reads < 50, "pages of one binding pile up");
+            self.pages.push(Reading { binding, wanted, read: None });
+        }
+    }
+
+    /// A claim was handed out: was it right?
+    fn taken(&mut self, key: ConsumerKey, token: Token, seq: u64, attempt: u32) {
+        assert!(!self.draining, "nothing is handed out in a drain");
+        let member = self.members.get(&key).expect("the consumer is there");
+        assert!(!member.stopped, "it was stopped");
+        let row = &self.rows[&seq];
+        assert!(row.open, "event {seq} has its outcome");
+        let wish = self.wishes.iter().find(|wish| wish.id == member.binding).unwrap();
+        assert!(wish.wants(&row.event), "event {seq} is not what the consumer wants");
+        assert!(self.held.values().all(|(_, held, _)| *held != seq), "event {seq} has two holders");
+        assert!(self.settling.values().all(|(_, settling)| *settling != seq), "event {seq} is being settled");
+        assert!(self.on_the_way.iter().all(|event| event.seq != seq), "event {seq} isn't dispatched yet");
+        let holds = self.held.values().filter(|(holder, ..)| *holder == key).count();
+        assert!(holds < member.credit, "the credit is used up");
+        let on_link = self.held.values().filter(|(holder, ..)| holder.link == key.link);
+        let bytes: usize = on_link.map(|(_, seq, _)| self.rows[seq].event.weight()).sum();
+        assert!(holds == 0 || bytes < self.link_bytes, "the bytes of the link are used up");
+        assert_eq!(attempt, self.counted.get(&seq).unwrap_or(&0) + 1, "the attempts of event {seq}");
+        assert!(self.held.insert(token, (key, seq, attempt)).is_none(), "a token is used twice");
+    }
+}
+
+impl Wish {
+    fn wants(&self, event: &Dispatched) -> bool {
+        event.seq >= self.start && self.pattern.matches(&event.event.domain)
+    }
+}
+
+fn pick<T>(all: &[T], which: usize) -> Option<&T> {
+    all.get(which.checked_rem(all.len())?)
+}
+
+/// All of one weight.
+fn dispatched(seq: u64, domain: usize) -> Arc<Dispatched> {
+    let event = Event {
+        id: EventId::parse(format!("e{seq:09}")).unwrap(),
+        timestamp: 0,
+        domain: Domain::parse(DOMAINS[domain]).unwrap(),
+        name: Name::parse("n").unwrap(),
+        pid: Pid::parse("p").unwrap(),
+        rid: None,
+        data: Data::parse("{}").unwrap(),
+    };
+    Arc::new(Dispatched::new(event, seq))
+}
+
+fn seq_of(id: &EventId) -> u64 {
+    id[1..].parse().unwrap()
+}

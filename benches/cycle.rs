@@ -24,6 +24,10 @@ use eventflow::{
 };
 use tokio::sync::Semaphore;
 
+/// As in the programs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Publishers, each with a link of its own and this window.
 const PUBLISHERS: usize = 2;
 const WINDOW: usize = 256;

@@ -176,6 +176,8 @@ impl Connection {
                 connection.written = Some(written.unwrap_or(false));
                 connection.end_if_done(ctx);
             }));
+            meter.spawned();
+            metrics.hub().links.of(Dialect::Npm).inc();
             ctx.run_interval((config.ping / 4).clamp(TICK_MIN, TICK_MAX), Self::tick);
             Self {
                 session: Session::new(config.welcome.limits.subscriptions as usize),
@@ -328,12 +330,13 @@ impl Actor for Connection {
     type Context = Context<Self>;
 
     fn started(&mut self, _: &mut Self::Context) {
-        self.meter.spawned();
-        self.metrics.hub().links.of(self.dialect).inc();
         self.monitor.note(Notice::connected(&self.uid));
     }
+}
 
-    fn stopped(&mut self, _: &mut Self::Context) {
+/// However it ends, by a panic too: what it held is offered again, and nobody takes it for alive.
+impl Drop for Connection {
+    fn drop(&mut self) {
         self.leave();
         for task in &self.tasks {
             task.abort();

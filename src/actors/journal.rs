@@ -66,6 +66,8 @@ pub struct Journal {
     halting: bool,
     peers: Option<Connect>,
     readiness: watch::Sender<Readiness>,
+    /// The last trouble of the database was that it is full.
+    full: bool,
     _life: Life,
 }
 
@@ -96,6 +98,7 @@ impl Journal {
             halting: false,
             peers: None,
             readiness,
+            full: false,
             _life: life,
         }
     }
@@ -160,13 +163,19 @@ impl Journal {
         }
     }
 
-    /// Keeps the readiness true: a database that refuses everything is told, one that works again too.
-    fn report(&self, results: &[Result<Written, StoreError>]) {
-        let trouble = results.iter().find_map(|result| match result {
-            Err(error) if error.is_retryable() => Some(Readiness::Degraded { reason: error.to_string() }),
-            _ => None,
-        });
-        let wrote = results.iter().any(Result::is_ok);
+    /// Keeps the readiness true: a database that refuses everything is told, one that works again too. A full one
+    /// still takes outcomes: only an event shows that there is room again.
+    fn report(&mut self, results: &[Result<Written, StoreError>]) {
+        let refused =
+            results.iter().filter_map(|result| result.as_ref().err()).find(|error| error.is_retryable());
+        if let Some(error) = refused {
+            self.full = matches!(error, StoreError::Full { .. });
+        }
+        let trouble = refused.map(|error| Readiness::Degraded { reason: error.to_string() });
+        let wrote = results
+            .iter()
+            .flatten()
+            .any(|written| !self.full || matches!(written, Written::Published(published) if published.fresh));
         self.readiness.send_if_modified(|readiness| match (readiness.clone(), trouble) {
             (Readiness::Ready, Some(trouble)) => {
                 tracing::error!(reason = trouble.reason(), "the database refuses writes");

@@ -56,7 +56,8 @@ impl Store {
     /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
     ///   claim by its error; the others are committed.
     /// - If the database is locked by somebody else, the batch is tried again three times. Locked for longer,
-    ///   full, read-only or out of reach: all that isn't committed is refused as retryable.
+    ///   full, read-only or out of reach: all that isn't committed is refused as retryable. If it is full, outcomes
+    ///   and the rest are tried once more without the publishes.
     /// - Any other error: the batch is halved until the one at fault stands alone and gets it.
     ///
     /// The future must be driven to its end: dropped, it leaves open what was committed.
@@ -88,6 +89,11 @@ impl Store {
                     tokio::time::sleep(Duration::from_millis(fastrand::u64(1..=PAUSE_MS))).await;
                     parts.push(Part { range, look });
                 }
+                Class::Full if is_mixed(&batch[range.start..]) => {
+                    answers
+                        .extend(self.without_publishes(&batch[range.start..], refused("write")(error)).await);
+                    break;
+                }
                 Class::Busy | Class::Full | Class::Unavailable => {
                     let error = refused("write")(error);
                     answers.resize(batch.len(), Err(error));
@@ -106,6 +112,15 @@ impl Store {
         answers
     }
 
+    /// There is no room for the events: outcomes need little, and may find it.
+    async fn without_publishes(&self, writes: &[Write], full: StoreError) -> Vec<Answer> {
+        let others = writes.iter().filter(|write| !is_publish(write)).cloned().collect();
+        // Once: what is left has no publishes.
+        let mut answers = Box::pin(self.commit(others)).await.into_iter();
+        let answer = |write| if is_publish(write) { None } else { answers.next() };
+        writes.iter().map(answer).map(|answer| answer.unwrap_or_else(|| Err(full.clone()))).collect()
+    }
+
     async fn write(&self, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
         let transaction = self.writer.begin().await?;
         match write_all(transaction.db(), writes, look).await {
@@ -119,6 +134,16 @@ impl Store {
             }
         }
     }
+}
+
+fn is_publish(write: &Write) -> bool {
+    matches!(write, Write::Publish { .. })
+}
+
+/// Whether there are publishes and other writes.
+fn is_mixed(writes: &[Write]) -> bool {
+    let publishes = writes.iter().filter(|write| is_publish(write)).count();
+    publishes > 0 && publishes < writes.len()
 }
 
 async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {

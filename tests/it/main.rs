@@ -3,10 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
 
+mod a_claim_ends_with_its_link;
 mod a_consumer_comes_late;
 mod a_subscriber_comes_late;
 mod a_subscription_resumes;
+mod acked_is_committed;
 mod certificates;
+mod core_restart;
+mod drain;
 mod drain_hands_back;
 mod golden_bytes;
 mod layering;

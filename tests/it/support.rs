@@ -1,6 +1,9 @@
 //! What the promises are tested with: a hub in a temporary folder, clients, a link that speaks raw bytes, and
 //! conditions that are waited for.
 
+pub mod load;
+pub mod process;
+
 use std::{collections::VecDeque, future::Future, path::PathBuf, time::Duration};
 
 use eventflow::{
@@ -23,7 +26,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// A hub in this process, with its data in a temporary folder.
 pub struct TestHub {
     pub handle: HubHandle,
-    folder: TempDir,
+    pub folder: TempDir,
 }
 
 /// A configuration with free ports and a folder of its own.
@@ -75,23 +78,12 @@ impl TestHub {
 
     /// A link after its handshake, before its first record.
     pub async fn raw(&self) -> Raw {
-        let (config, name) = tls::client_config(&self.bundle(), None).expect("a client configuration");
-        let stream = TcpStream::connect(self.handle.info().address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let mut stream = TlsConnector::from(config).connect(name, stream).await.expect("a handshake");
-        let mut first = [0; 64];
-        let read = timeout(PATIENCE, stream.read(&mut first)).await.expect("the ready byte").unwrap();
-        assert_eq!(first[..read], [0x02], "the ready byte comes alone in its record");
-        Raw { stream, read: Vec::new(), aside: VecDeque::new() }
+        Raw::connect(&self.bundle(), self.handle.info().address).await
     }
 
     /// A v1 link after `hello` and `welcome`.
     pub async fn v1(&self) -> Raw {
-        let mut raw = self.raw().await;
-        raw.send(&["hello", "1", "{}"]).await;
-        let welcome = raw.record().await.expect("a welcome");
-        assert_eq!(welcome[0], "welcome");
-        raw
+        self.raw().await.greeted().await
     }
 }
 
@@ -104,6 +96,26 @@ pub struct Raw {
 }
 
 impl Raw {
+    /// A link after its handshake, before its first record.
+    pub async fn connect(bundle: &Bundle, hub: impl tokio::net::ToSocketAddrs) -> Self {
+        let (config, name) = tls::client_config(bundle, None).expect("a client configuration");
+        let stream = TcpStream::connect(hub).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut stream = TlsConnector::from(config).connect(name, stream).await.expect("a handshake");
+        let mut first = [0; 64];
+        let read = timeout(PATIENCE, stream.read(&mut first)).await.expect("the ready byte").unwrap();
+        assert_eq!(first[..read], [0x02], "the ready byte comes alone in its record");
+        Self { stream, read: Vec::new(), aside: VecDeque::new() }
+    }
+
+    /// The same after `hello` and `welcome`.
+    pub async fn greeted(mut self) -> Self {
+        self.send(&["hello", "1", "{}"]).await;
+        let welcome = self.record().await.expect("a welcome");
+        assert_eq!(welcome[0], "welcome");
+        self
+    }
+
     /// Sends one record.
     pub async fn send(&mut self, units: &[&str]) {
         let record = format!("{}\u{1e}", units.join("\u{1f}"));

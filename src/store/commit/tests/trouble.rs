@@ -42,6 +42,20 @@ async fn a_full_database_refuses_the_whole_batch_and_recovers() {
     assert_eq!(store.synchronous().await.unwrap(), 2);
 }
 
+#[tokio::test]
+async fn a_full_database_refuses_events_and_still_takes_outcomes_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file(&StoreConfig { max_bytes: Some(1 << 20), ..in_file(&folder) }).await;
+    one(&store, publish(event("a"), 1)).await.unwrap();
+    one(&store, publish(event("b"), 2)).await.unwrap();
+    let big = |n: u64| publish(large(&format!("big{n}"), 700_000), 10 + n);
+    let batch = vec![finish("a", Outcome::Success), big(1), big(2), finish("b", Outcome::Dead)];
+    let answers = store.commit(batch).await;
+    assert_eq!(answers.iter().map(code_of).collect::<Vec<_>>(), ["ok", code::DB_FULL, code::DB_FULL, "ok"]);
+    let counts = store.counts(&hub()).await.unwrap();
+    assert_eq!((counts.success, counts.failed, counts.events), (1, 1, 2));
+}
+
 /// A program that holds the write lock.
 async fn locker(path: &Path) -> SqliteConnection {
     let mut other =

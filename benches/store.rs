@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use eventflow::{
-    event::{Data, Domain, Event, EventId, Name, Outcome, Pid, Uid},
+    event::{Data, Domain, Event, EventId, Name, Outcome, Pattern, Pid, Uid},
     store::{Durability, HubRow, Place, Store, StoreConfig, StoreError, Write},
 };
 
@@ -65,7 +65,8 @@ async fn run(durability: Durability, batch: usize, events: usize, finish: bool) 
     let began = Instant::now();
     let (mut after, mut read) = (0, 0);
     loop {
-        let (page, _) = store.open_page(&hub, after, 1_000, 4 << 20).await?;
+        let (page, _) =
+            store.open_page(&hub, after, (&Pattern::any(), &Pattern::any()), 1_000, 4 << 20).await?;
         let Some(last) = page.last() else { break };
         after = last.seq;
         read += page.len();

@@ -253,8 +253,10 @@ impl Deliveries {
     }
 
     fn read_page(&mut self, id: i64, page: PageWanted, ctx: &mut Context<Self>) {
+        let Some((domain, name)) = self.group.patterns(id) else { return };
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
-        let read = async move { store.open_page(&hub, page.after, PAGE_EVENTS, PAGE_BYTES).await };
+        let read =
+            async move { store.open_page(&hub, page.after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await };
         ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
             deliveries.page(id, page, result, ctx);
         }));

@@ -93,6 +93,22 @@ impl Pattern {
         given.next().is_none()
     }
 
+    /// What every text that matches begins with, and whether that is all of it: for a database that narrows down what
+    /// [`Self::matches`] then decides. The pattern that matches everything has an empty beginning.
+    #[must_use]
+    pub fn literal_beginning(&self) -> (&str, bool) {
+        let wild = |segment: &str| !self.literal && matches!(segment, "*" | ">");
+        let mut end = 0;
+        for segment in self.text.split('.') {
+            if wild(segment) {
+                return (&self.text[..end], false);
+            }
+            // With the dot that follows.
+            end += segment.len() + 1;
+        }
+        (&self.text, true)
+    }
+
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         let literal = self.literal;
         let all = !literal && &*self.text == "*";
@@ -131,6 +147,22 @@ mod tests {
         }
         assert!(Pattern::exact("*").matches("*"));
         assert!(!Pattern::exact("*").matches("a"));
+    }
+
+    #[test]
+    fn the_beginning_narrows_down_without_leaving_out() {
+        let beginning = |pattern: &str| {
+            let parsed = Pattern::parse(pattern.to_owned()).unwrap();
+            let (text, whole) = parsed.literal_beginning();
+            (text.to_owned(), whole)
+        };
+        assert_eq!(beginning("a.b"), ("a.b".to_owned(), true));
+        assert_eq!(beginning("a.>"), ("a.".to_owned(), false));
+        assert_eq!(beginning("a.b.*.c"), ("a.b.".to_owned(), false));
+        assert_eq!(beginning("*.b"), (String::new(), false));
+        assert_eq!(beginning("*"), (String::new(), false));
+        assert_eq!(beginning("a*"), ("a*".to_owned(), true));
+        assert_eq!(Pattern::exact("*").literal_beginning(), ("*", true));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     sql::{refused, signed, statement, unsigned},
     time,
 };
-use crate::event::{Data, Domain, Event, EventId, Name, Pid, Uid};
+use crate::event::{Data, Domain, Event, EventId, Name, Pattern, Pid, Uid};
 
 /// An event without outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,9 +90,10 @@ impl Store {
         Ok((events, next))
     }
 
-    /// A page of what the hub still has to serve, by number, from `after_seq` on, itself excluded: at most
-    /// `limit` events and `max_bytes` of [weight](Event::weight), but at least one event if there is any. Besides:
-    /// whether there are more.
+    /// A page of what the hub still has to serve of these domains and names, by number, from `after_seq` on, itself
+    /// excluded: at most `limit` events and `max_bytes` of [weight](Event::weight), but at least one event if there is
+    /// any. Besides: whether there are more. Patterns with wildcards in the middle are matched by their beginning
+    /// alone.
     ///
     /// # Errors
     /// Whatever the database says.
@@ -100,15 +101,17 @@ impl Store {
         &self,
         hub: &Uid,
         after_seq: u64,
+        (domain, name): (&Pattern, &Pattern),
         limit: usize,
         max_bytes: usize,
     ) -> Result<(Vec<OpenEvent>, bool), StoreError> {
-        let values = vec![hub.as_str().into(), signed(after_seq).into()];
+        let mut values = vec![hub.as_str().into(), signed(after_seq).into()];
         let columns = format!(
             "{EVENT}, p.seq, p.publisher, \
              (SELECT count(*) FROM v1_attempt a WHERE a.event_id = e.id AND a.grp = '')"
         );
-        let (rows, more) = page(&self.readers, &columns, OPEN_TAIL, values, limit, max_bytes)
+        let tail = open_tail(domain, name, &mut values);
+        let (rows, more) = page(&self.readers, &columns, &tail, values, limit, max_bytes)
             .await
             .map_err(refused("read the open events"))?;
         let open = |row: &QueryResult| {
@@ -148,10 +151,29 @@ impl Store {
     }
 }
 
-/// Open rows of a hub: exactly the condition of the index `event_published_open`.
-pub(super) const OPEN_TAIL: &str = "FROM event_published p JOIN event e ON e.id = p.event_id \
-    WHERE p.v1_hub = ? AND p.seq > ? AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL \
-    ORDER BY p.seq";
+/// Open rows of a hub: exactly the condition of the index `event_published_open`. The `+` keeps SQLite from any other
+/// index: it would have to sort all events of a domain, done ones included.
+pub(super) fn open_tail(domain: &Pattern, name: &Pattern, values: &mut Vec<Value>) -> String {
+    let mut tail = String::from(
+        "FROM event_published p JOIN event e ON e.id = p.event_id \
+         WHERE p.v1_hub = ? AND p.seq > ? AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL",
+    );
+    for (column, pattern) in [("domain", domain), ("name", name)] {
+        match pattern.literal_beginning() {
+            ("", _) => {}
+            (text, true) => {
+                tail.push_str(&format!(" AND +e.{column} = ?"));
+                values.push(text.into());
+            }
+            (beginning, false) => {
+                tail.push_str(&format!(" AND substr(e.{column}, 1, ?) = ?"));
+                values.extend([signed(beginning.len() as u64).into(), beginning.into()]);
+            }
+        }
+    }
+    tail.push_str(" ORDER BY p.seq");
+    tail
+}
 
 /// The log of a process behind a key.
 pub(super) fn log_tail(domain: &Domain, pid: &Pid, after: Option<&LogKey>) -> (String, Vec<Value>) {

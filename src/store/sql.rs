@@ -1,7 +1,7 @@
 //! Small tools for SQL: what an error means, and statements over many rows.
 
 use sea_orm::{
-    DatabaseBackend, DbErr, RuntimeErr, SqlErr, Statement, Value,
+    ConnectionTrait, DatabaseBackend, DatabaseConnection, DbErr, RuntimeErr, SqlErr, Statement, Value,
     sqlx::{self, error::ErrorKind},
 };
 
@@ -96,31 +96,59 @@ pub(super) fn statement(sql: impl Into<String>, values: Vec<Value>) -> Statement
 /// SQLite allows.
 const MOST_ROWS: usize = 256;
 
-/// Splits `rows` into pieces of 256, 128, 64, … rows: few lengths, so that the connection finds their
-/// statements prepared.
-pub(super) fn pieces<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
-    std::iter::from_fn(move || {
-        if rows.is_empty() {
-            return None;
-        }
-        let length = (1 << rows.len().ilog2()).min(MOST_ROWS);
-        let (piece, rest) = rows.split_at(length);
-        rows = rest;
-        Some(piece)
-    })
+/// Splits `rows` into statements of at most 256 rows.
+pub(super) fn pieces<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
+    rows.chunks(MOST_ROWS)
 }
 
-/// `(?,?),(?,?)`: so many rows of so many columns.
-pub(super) fn row_marks(rows: usize, columns: usize) -> String {
-    let row = format!("({})", marks(columns));
-    let mut all = String::with_capacity((row.len() + 1) * rows);
-    for index in 0..rows {
-        if index > 0 {
-            all.push(',');
-        }
-        all.push_str(&row);
-    }
+/// The rows that the statement for so many is made for: the next power of two. Few lengths mean that the connection
+/// finds its statements prepared; what is beyond the rows is filled with nulls, see [`rows_of`].
+pub(super) fn rounded(rows: usize) -> usize {
+    rows.next_power_of_two()
+}
+
+/// Fills up the values of `rows` rows to those of a [`rounded`] statement.
+pub(super) fn fill(values: &mut Vec<Value>, rows: usize, columns: usize) {
+    values.resize(values.len() + (rounded(rows) - rows) * columns, Value::String(None));
+}
+
+/// A table expression of so many rows, [`rounded`], of so many columns: `column1`, `column2`, … in SQLite's words. Those
+/// that only fill up have a null in `column1`.
+pub(super) fn rows_of(rows: usize, columns: usize) -> String {
+    let rows = rounded(rows);
+    let row = format!("({}),", marks(columns));
+    let mut all = String::with_capacity(row.len() * rows + 16);
+    all.push_str("(VALUES ");
+    all.extend(std::iter::repeat_n(row.as_str(), rows));
+    all.pop();
+    all.push(')');
     all
+}
+
+/// Statements that go to the database in one message, one after the other.
+#[derive(Default)]
+pub(super) struct Script {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Script {
+    /// Adds a statement.
+    pub(super) fn add(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) {
+        if !self.sql.is_empty() {
+            self.sql.push(';');
+        }
+        self.sql.push_str(sql);
+        self.values.extend(values);
+    }
+
+    /// Runs them; returns the number of rows that they wrote together.
+    pub(super) async fn run(self, db: &DatabaseConnection) -> Result<u64, DbErr> {
+        if self.sql.is_empty() {
+            return Ok(0);
+        }
+        Ok(db.execute_raw(statement(self.sql, self.values)).await?.rows_affected())
+    }
 }
 
 /// `?,?,?`: so many marks.

@@ -109,3 +109,14 @@ pub(super) async fn one(store: &Store, write: Write) -> Result<Written, StoreErr
 pub(super) async fn sql(store: &Store, text: &str) {
     store.writer.raw().execute_unprepared(text).await.unwrap();
 }
+
+/// A page of all domains and names.
+pub(super) async fn open_page(
+    store: &Store,
+    after: u64,
+    limit: usize,
+    max_bytes: usize,
+) -> (Vec<OpenEvent>, bool) {
+    let any = Pattern::any();
+    store.open_page(&hub(), after, (&any, &any), limit, max_bytes).await.unwrap()
+}

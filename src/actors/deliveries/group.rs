@@ -17,7 +17,7 @@ use crate::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{Outcome, PatternIndex, Uid},
+    event::{Outcome, Pattern, PatternIndex, Uid},
     wire::{Attempt, Req, Token},
 };
 
@@ -77,6 +77,12 @@ impl Group {
             self.index.insert(&binding.domain, &binding.name, id);
             self.bindings.insert(id, binding);
         }
+    }
+
+    /// What a binding wants: domains and names.
+    #[must_use]
+    pub fn patterns(&self, id: i64) -> Option<(Pattern, Pattern)> {
+        self.bindings.get(&id).map(|binding| (binding.domain.clone(), binding.name.clone()))
     }
 
     /// A consumer came, for a binding that is known.

@@ -7,7 +7,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 use super::super::{
     StoreError, Write,
     events::{EVENT, event_of},
-    sql::{marks, pieces, statement, unsigned},
+    sql::{fill, marks, pieces, rounded, statement, unsigned},
     time,
 };
 use crate::{
@@ -116,7 +116,7 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
              p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL \
              FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
              LEFT JOIN event_scheduled s ON s.event_id = e.id WHERE e.id IN ({})",
-            marks(piece.len())
+            marks(rounded(piece.len()))
         );
         for row in db.query_all_raw(statement(sql, values(piece))).await? {
             let is_published: bool = row.try_get_by_index(2)?;
@@ -136,7 +136,7 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
 async fn contents(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<EventId, NewEvent>, DbErr> {
     let mut contents = HashMap::with_capacity(ids.len());
     for piece in pieces(&ids) {
-        let sql = format!("SELECT {EVENT} FROM event e WHERE e.id IN ({})", marks(piece.len()));
+        let sql = format!("SELECT {EVENT} FROM event e WHERE e.id IN ({})", marks(rounded(piece.len())));
         for row in db.query_all_raw(statement(sql, values(piece))).await? {
             let event = event_of(&row)?;
             contents.insert(event.id.clone(), content(&event));
@@ -146,7 +146,9 @@ async fn contents(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap
 }
 
 fn values(ids: &[&EventId]) -> Vec<Value> {
-    ids.iter().map(|id| id.as_str().into()).collect()
+    let mut values = ids.iter().map(|id| id.as_str().into()).collect();
+    fill(&mut values, ids.len(), 1);
+    values
 }
 
 fn content(event: &Event) -> NewEvent {

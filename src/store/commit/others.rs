@@ -11,7 +11,7 @@ use super::{
     super::{
         Binding, StoreError, Write, Written,
         entity::{binding, cursor},
-        sql::{cut, pieces, row_marks, signed, statement},
+        sql::{cut, fill, pieces, rounded, rows_of, signed, statement},
         time,
     },
     Answer,
@@ -47,7 +47,7 @@ pub(super) async fn write(
         }
     }
     for piece in pieces(&lines) {
-        let mut values: Vec<Value> = Vec::with_capacity(piece.len() * 4);
+        let mut values: Vec<Value> = Vec::with_capacity(rounded(piece.len()) * 4);
         for (at, agent, message, error) in piece {
             values.extend([
                 time::text(*at).into(),
@@ -56,8 +56,11 @@ pub(super) async fn write(
                 object(error).into(),
             ]);
         }
-        let marks = row_marks(piece.len(), 4);
-        let sql = format!("INSERT INTO log (timestamp, agent, message, error) VALUES {marks}");
+        fill(&mut values, piece.len(), 4);
+        let sql = format!(
+            "INSERT INTO log (timestamp, agent, message, error) SELECT * FROM {} WHERE column1 IS NOT NULL",
+            rows_of(piece.len(), 4)
+        );
         db.execute_raw(statement(sql, values)).await?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 use super::{
     super::{
         AttemptRow, Write, Written,
-        sql::{cut, marks, pieces, row_marks, statement},
+        sql::{cut, fill, pieces, rounded, rows_of, statement},
         time,
     },
     Answer, Failure,
@@ -20,10 +20,10 @@ const ERROR_BYTES: usize = 8 * 1024;
 /// The bytes of a reason that are kept.
 const REASON_BYTES: usize = 64;
 
-/// The finishes of one consumer with one outcome.
+/// The finishes with one outcome.
 #[derive(Default)]
 struct Finishes<'a> {
-    ids: Vec<&'a EventId>,
+    events: Vec<(&'a EventId, &'a Uid)>,
     at: i64,
 }
 
@@ -34,7 +34,7 @@ pub(super) async fn write(
     mut known: Option<&mut Known>,
     answers: &mut [Answer],
 ) -> Result<(), Failure> {
-    let mut groups: BTreeMap<(&str, &Uid), Finishes<'_>> = BTreeMap::new();
+    let mut outcomes: BTreeMap<&str, Finishes<'_>> = BTreeMap::new();
     let mut attempts = Vec::new();
     for (write, answer) in writes.iter().zip(answers) {
         match write {
@@ -43,9 +43,9 @@ pub(super) async fn write(
                     *answer = Err(error);
                     continue;
                 }
-                let group = groups.entry((column(*outcome), consumer)).or_default();
-                group.ids.push(event_id);
-                group.at = group.at.max(*at);
+                let finishes = outcomes.entry(column(*outcome)).or_default();
+                finishes.events.push((event_id, consumer));
+                finishes.at = finishes.at.max(*at);
                 attempts.extend(attempt);
                 *answer = Ok(Written::Finished);
             }
@@ -56,11 +56,11 @@ pub(super) async fn write(
             _ => {}
         }
     }
-    for ((column, consumer), mut group) in groups {
+    for (column, mut finishes) in outcomes {
         // Always in the same order, so that two hubs on one server can't wait for each other.
-        group.ids.sort_unstable();
-        for piece in pieces(&group.ids) {
-            finish(db, column, consumer, group.at, piece).await?;
+        finishes.events.sort_unstable();
+        for piece in pieces(&finishes.events) {
+            finish(db, column, finishes.at, piece).await?;
         }
     }
     for piece in pieces(&attempts) {
@@ -80,33 +80,36 @@ fn column(outcome: Outcome) -> &'static str {
 async fn finish(
     db: &DatabaseConnection,
     column: &str,
-    consumer: &Uid,
     at: i64,
-    ids: &[&EventId],
+    events: &[(&EventId, &Uid)],
 ) -> Result<(), Failure> {
     let at = time::text(at);
-    let mut values: Vec<Value> = Vec::with_capacity(ids.len() + 3);
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 2 + 2);
     values.push(at.as_str().into());
     let claim = if column == "orphan" {
         ""
     } else {
-        values.extend([at.into(), consumer.as_str().into()]);
-        ", consumed_spoke = coalesce(consumed_spoke, ?), consumer = ?"
+        values.push(at.into());
+        ", consumed_spoke = coalesce(consumed_spoke, ?), consumer = ended.column2"
     };
-    values.extend(ids.iter().map(|id| Value::from(id.as_str())));
+    for (id, consumer) in events {
+        values.extend([id.as_str().into(), consumer.as_str().into()]);
+    }
+    fill(&mut values, events.len(), 2);
     let sql = format!(
-        "UPDATE event_published SET {column} = ?{claim} WHERE event_id IN ({}) \
+        "UPDATE event_published SET {column} = ?{claim} FROM {} AS ended WHERE event_id = ended.column1 \
          AND success IS NULL AND failed IS NULL AND orphan IS NULL",
-        marks(ids.len())
+        rows_of(events.len(), 2)
     );
     let hit = db.execute_raw(statement(sql, values)).await?.rows_affected();
-    if usize::try_from(hit) == Ok(ids.len()) { Ok(()) } else { Err(Failure::Surprise) }
+    if usize::try_from(hit) == Ok(events.len()) { Ok(()) } else { Err(Failure::Surprise) }
 }
 
 async fn insert_attempts(db: &DatabaseConnection, rows: &[&AttemptRow]) -> Result<(), DbErr> {
     let sql = format!(
-        "INSERT INTO v1_attempt (event_id, grp, round, number, consumer, started, ended, reason, error) VALUES {}",
-        row_marks(rows.len(), 9)
+        "INSERT INTO v1_attempt (event_id, grp, round, number, consumer, started, ended, reason, error) \
+         SELECT * FROM {} WHERE column1 IS NOT NULL",
+        rows_of(rows.len(), 9)
     );
     let mut values: Vec<Value> = Vec::with_capacity(rows.len() * 9);
     for row in rows {
@@ -122,5 +125,6 @@ async fn insert_attempts(db: &DatabaseConnection, rows: &[&AttemptRow]) -> Resul
             cut(row.error.clone(), ERROR_BYTES).into(),
         ]);
     }
+    fill(&mut values, rows.len(), 9);
     db.execute_raw(statement(sql, values)).await.map(drop)
 }

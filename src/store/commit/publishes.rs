@@ -1,13 +1,13 @@
 //! Events and who serves them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DatabaseConnection, DbErr, Value};
 
 use super::{
     super::{
         Write, Written,
-        sql::{pieces, row_marks, signed, statement},
+        sql::{Script, fill, pieces, rounded, rows_of, signed},
         time,
     },
     Answer,
@@ -70,21 +70,28 @@ pub(super) async fn write(
     }
 
     let mut clock = Clock::default();
-    for piece in pieces(&events) {
-        insert_events(db, piece, &mut clock).await?;
+    let mut events = pieces(&events);
+    let mut rows_left = pieces(&rows);
+    // In nearly every batch both are equally long: each round is one message to the database.
+    loop {
+        let mut script = Script::default();
+        let (piece, of_rows) = (events.next(), rows_left.next());
+        if let Some(piece) = piece {
+            insert_events(piece, &mut clock, &mut script);
+        }
+        if let Some(piece) = of_rows {
+            insert_published(piece, &mut clock, &mut script);
+            save_seq(piece, &mut script);
+        }
+        if piece.is_none() && of_rows.is_none() {
+            return Ok(());
+        }
+        script.run(db).await?;
     }
-    for piece in pieces(&rows) {
-        insert_published(db, piece, &mut clock).await?;
-    }
-    save_seq(db, &rows).await
 }
 
-async fn insert_events(db: &DatabaseConnection, events: &[&Event], clock: &mut Clock) -> Result<(), DbErr> {
-    let sql = format!(
-        "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) VALUES {}",
-        row_marks(events.len(), 7)
-    );
-    let mut values: Vec<Value> = Vec::with_capacity(events.len() * 7);
+fn insert_events(events: &[&Event], clock: &mut Clock, script: &mut Script) {
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 7);
     for event in events {
         values.extend([
             event.id.as_str().into(),
@@ -96,16 +103,18 @@ async fn insert_events(db: &DatabaseConnection, events: &[&Event], clock: &mut C
             event.data.as_str().into(),
         ]);
     }
-    db.execute_raw(statement(sql, values)).await.map(drop)
+    fill(&mut values, events.len(), 7);
+    let sql = format!(
+        "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) \
+         SELECT * FROM {} WHERE column1 IS NOT NULL",
+        rows_of(events.len(), 7)
+    );
+    script.add(&sql, values);
 }
 
 /// The hub's claim (`hub`, `consumed_hub`) is written with the row: no other hub ever tries.
-async fn insert_published(db: &DatabaseConnection, rows: &[Row<'_>], clock: &mut Clock) -> Result<(), DbErr> {
-    let sql = format!(
-        "INSERT INTO event_published (event_id, published, publisher, hub, consumed_hub, v1_hub, seq) VALUES {}",
-        row_marks(rows.len(), 7)
-    );
-    let mut values: Vec<Value> = Vec::with_capacity(rows.len() * 7);
+fn insert_published(rows: &[Row<'_>], clock: &mut Clock, script: &mut Script) {
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 7);
     for row in rows {
         let at = clock.text(row.event.timestamp);
         values.extend([
@@ -118,12 +127,18 @@ async fn insert_published(db: &DatabaseConnection, rows: &[Row<'_>], clock: &mut
             signed(row.seq).into(),
         ]);
     }
-    db.execute_raw(statement(sql, values)).await.map(drop)
+    fill(&mut values, rows.len(), 7);
+    let sql = format!(
+        "INSERT INTO event_published (event_id, published, publisher, hub, consumed_hub, v1_hub, seq) \
+         SELECT * FROM {} WHERE column1 IS NOT NULL",
+        rows_of(rows.len(), 7)
+    );
+    script.add(&sql, values);
 }
 
 /// Remembers the highest number of each hub.
-async fn save_seq(db: &DatabaseConnection, rows: &[Row<'_>]) -> Result<(), DbErr> {
-    let mut highest: HashMap<&Uid, u64> = HashMap::new();
+fn save_seq(rows: &[Row<'_>], script: &mut Script) {
+    let mut highest: BTreeMap<&Uid, u64> = BTreeMap::new();
     for row in rows {
         let seq = highest.entry(row.hub).or_default();
         *seq = row.seq.max(*seq);
@@ -131,9 +146,8 @@ async fn save_seq(db: &DatabaseConnection, rows: &[Row<'_>]) -> Result<(), DbErr
     for (hub, seq) in highest {
         let seq = signed(seq);
         let sql = "UPDATE v1_hub_seq SET seq = ? WHERE hub_id = ? AND seq < ?";
-        db.execute_raw(statement(sql, vec![seq.into(), hub.as_str().into(), seq.into()])).await?;
+        script.add(sql, [seq.into(), hub.as_str().into(), seq.into()]);
     }
-    Ok(())
 }
 
 /// Times as text; most events of a batch share theirs.

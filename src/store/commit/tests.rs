@@ -109,7 +109,7 @@ async fn what_is_only_persisted_is_published_now() {
     sql(&store, &insert).await;
     let answer = one(&store, publish(event("e"), 7)).await;
     assert_eq!(published(&answer), Published { fresh: true, timestamp: AT - 5_000, seq: 7 });
-    let (open, _) = store.open_page(&hub(), 0, 10, 1_000).await.unwrap();
+    let (open, _) = open_page(&store, 0, 10, 1_000).await;
     assert_eq!(open.iter().map(|open| open.seq).collect::<Vec<_>>(), [7]);
     let again = one(&store, publish(event("e"), 8)).await;
     assert_eq!(published(&again), Published { fresh: false, timestamp: AT - 5_000, seq: 7 });

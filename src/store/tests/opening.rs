@@ -57,7 +57,7 @@ async fn a_reopened_database_has_kept_everything() {
     assert_eq!(store.event(&id("e-1")).await.unwrap(), Some(event("e-1")));
     assert_eq!(store.trace(&id("e-1")).await.unwrap().unwrap().1.state, "success");
     assert_eq!(store.last_seq(&hub()).await.unwrap(), 8);
-    let (open, _) = store.open_page(&hub(), 0, 10, 1_000_000).await.unwrap();
+    let (open, _) = open_page(&store, 0, 10, 1_000_000).await;
     assert_eq!(open.iter().map(|open| open.seq).collect::<Vec<_>>(), [8]);
     assert_eq!(store.bindings().await.unwrap().into_iter().map(Written::Bound).collect::<Vec<_>>(), [bound]);
     assert_eq!(store.register_hub(&hub_row("HUB-1")).await.unwrap(), 2);

@@ -67,7 +67,7 @@ async fn pages_end_by_bytes_and_hold_at_least_one() {
     let mut seqs = Vec::new();
     let mut after = 0;
     loop {
-        let (page, more) = store.open_page(&hub(), after, 100, 1_000).await.unwrap();
+        let (page, more) = open_page(&store, after, 100, 1_000).await;
         let Some(last) = page.last() else { break };
         assert_eq!(more, last.seq < 5);
         after = last.seq;
@@ -87,12 +87,12 @@ async fn open_pages_hold_what_has_no_outcome_with_its_attempts() {
     batch.push(Write::Attempt(AttemptRow { group: "mail".into(), ..attempt("e4", 1) }));
     assert!(store.commit(batch).await.iter().all(Result::is_ok));
 
-    let (open, _) = store.open_page(&hub(), 0, 2, 1_000_000).await.unwrap();
+    let (open, _) = open_page(&store, 0, 2, 1_000_000).await;
     let seen: Vec<_> = open.iter().map(|open| (open.seq, open.attempts)).collect();
     assert_eq!(seen, [(1, 0), (4, 2)]);
     assert_eq!(open[1].event, event("e4"));
     assert_eq!(open[1].publisher, uid("SPOKE-1"));
-    let (rest, more) = store.open_page(&hub(), 4, 2, 1_000_000).await.unwrap();
+    let (rest, more) = open_page(&store, 4, 2, 1_000_000).await;
     assert_eq!(rest.iter().map(|open| open.seq).collect::<Vec<_>>(), [5]);
     assert!(!more);
 
@@ -168,6 +168,24 @@ async fn a_trace_shows_the_last_twenty_attempts_oldest_first() {
     assert_eq!(numbers, (6..=25).collect::<Vec<_>>());
 }
 
+#[tokio::test]
+async fn open_pages_leave_out_what_the_patterns_rule_out() {
+    let store = memory().await;
+    let names = ["orders", "orders.eu", "orders.eu.de", "mail"].into_iter().enumerate();
+    let events = names.map(|(n, domain)| {
+        let domain = Domain::parse(domain).unwrap();
+        publish(Event { domain, ..event(&format!("e{n}")) }, n as u64 + 1)
+    });
+    store.commit(events.collect()).await;
+    for (pattern, expected) in
+        [("orders", vec![1]), ("orders.>", vec![2, 3]), ("*", vec![1, 2, 3, 4]), ("mail.*", vec![])]
+    {
+        let domain = Pattern::parse(pattern).unwrap();
+        let (open, _) = store.open_page(&hub(), 0, (&domain, &Pattern::any()), 10, 1_000_000).await.unwrap();
+        assert_eq!(open.iter().map(|open| open.seq).collect::<Vec<_>>(), expected, "{pattern}");
+    }
+}
+
 async fn plan(store: &Store, text: String, values: Vec<sea_orm::Value>) -> String {
     let rows = store
         .readers
@@ -180,14 +198,14 @@ async fn plan(store: &Store, text: String, values: Vec<sea_orm::Value>) -> Strin
 #[tokio::test]
 async fn the_hot_reads_use_their_indexes() {
     let store = memory().await;
-    let open = plan(
-        &store,
-        format!("SELECT {} {} LIMIT 10", events::EVENT, events::OPEN_TAIL),
-        vec!["HUB-1".into(), 0i64.into()],
-    )
-    .await;
-    assert!(open.contains("USING INDEX event_published_open (v1_hub=? AND seq>?)"), "{open}");
-    assert!(!open.contains("SCAN") && !open.contains("TEMP B-TREE"), "{open}");
+    for (domain, name) in [("*", "*"), ("orders", "created"), ("orders.>", "*.created")] {
+        let (domain, name) = (Pattern::parse(domain).unwrap(), Pattern::parse(name).unwrap());
+        let mut values = vec!["HUB-1".into(), 0i64.into()];
+        let tail = events::open_tail(&domain, &name, &mut values);
+        let open = plan(&store, format!("SELECT {} {tail} LIMIT 10", events::EVENT), values).await;
+        assert!(open.contains("USING INDEX event_published_open (v1_hub=? AND seq>?)"), "{open}");
+        assert!(!open.contains("SCAN") && !open.contains("TEMP B-TREE"), "{open}");
+    }
 
     let (domain, pid) = (event("x").domain, event("x").pid);
     let key = LogKey { query: page::query(&domain, &pid), timestamp: AT, seq: Some(4), id: id("e") };

@@ -5,6 +5,7 @@ use std::path::Path;
 use sea_orm::sqlx::{Connection, Executor, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::*;
+use crate::event::Pattern;
 
 fn large(id: &str, bytes: usize) -> Event {
     Event { data: Data::from_value(&"x".repeat(bytes)).unwrap(), ..event(id) }
@@ -147,7 +148,9 @@ async fn a_closed_store_is_unavailable() {
 fn futures_are_send() {
     fn is_send<T: Send>(_: impl Fn(Store) -> T) {}
     is_send(|store| async move { store.commit(Vec::new()).await });
-    is_send(|store| async move { store.open_page(&hub(), 0, 1, 1).await });
+    is_send(
+        |store| async move { store.open_page(&hub(), 0, (&Pattern::any(), &Pattern::any()), 1, 1).await },
+    );
     is_send(|store| async move { store.log_page(&event("e").domain, &event("e").pid, None, 1, 1).await });
     is_send(|store| async move { store.trace(&id("e")).await });
     is_send(|store| async move { store.register_hub(&hub_row("H")).await });

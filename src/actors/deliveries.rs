@@ -5,6 +5,7 @@ mod budget;
 mod consumer;
 mod effects;
 mod group;
+mod joins;
 mod message;
 #[cfg(test)]
 mod tests;
@@ -20,17 +21,17 @@ pub use message::{
 
 use self::{
     binding::{Binding, Page, PageWanted, Waiting},
-    consumer::{Consumer, ConsumerKey},
+    consumer::ConsumerKey,
     effects::Effects,
     group::Group,
 };
 use super::{
     clock::now_millis as now,
     dispatched::Dispatched,
-    journal::{Bind, Journal, Note, Record},
+    journal::{Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, LinkId, Word},
+    outlet::{Frame, LinkId},
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -155,77 +156,6 @@ impl Deliveries {
         id
     }
 
-    /// From where a new binding starts: orphans that are kept still count.
-    fn start_seq(&self, now: i64) -> u64 {
-        self.config.orphan_keep.map_or(0, |keep| {
-            let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-            u64::try_from(now.saturating_sub(keep)).unwrap_or(0).saturating_mul(1_000)
-        })
-    }
-
-    fn join(&mut self, message: &Consume, id: i64, ctx: &mut Context<Self>) {
-        let options = &message.options;
-        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        let consumer = Consumer::new(
-            message.outlet.clone(),
-            message.uid.clone(),
-            id,
-            options.credit.min(self.config.credit) as usize,
-            self.config.credit_bytes,
-            options.concurrency as usize,
-        );
-        message.outlet.answer(message.req, Ok(Answer::Position(self.group.head())));
-        let mut effects = Effects::default();
-        self.group.join(key, consumer, now(), &mut effects);
-        self.apply(effects, ctx);
-    }
-
-    /// Makes the binding durable; the consumer joins once it is.
-    fn make_binding(&mut self, message: Consume, ctx: &mut Context<Self>) {
-        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        self.joins += 1;
-        self.making += 1;
-        let join = self.joins;
-        self.joining.insert(key, join);
-        let now = now();
-        let (made, answer) = tokio::sync::oneshot::channel();
-        self.journal.signal(Bind {
-            binding: store::Binding {
-                id: 0,
-                group: String::new(),
-                domain: message.domain.clone(),
-                name: message.name.clone(),
-                start_seq: self.start_seq(now),
-                created: now,
-            },
-            made,
-        });
-        ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
-            deliveries.making -= 1;
-            let wanted = deliveries.joining.get(&key) == Some(&join);
-            if wanted {
-                deliveries.joining.remove(&key);
-            }
-            match answer {
-                Ok(Ok(binding)) => {
-                    // The store has lowered its cursor to there.
-                    deliveries.saved = deliveries.saved.min(binding.start_seq.saturating_sub(1));
-                    let id = deliveries.bind(binding, 0);
-                    if wanted {
-                        deliveries.join(&message, id, ctx);
-                    } else {
-                        // It was stopped meanwhile, but each request has its answer.
-                        let position = deliveries.group.head();
-                        message.outlet.answer(message.req, Ok(Answer::Position(position)));
-                    }
-                }
-                Ok(Err(error)) => refuse(&message, error),
-                // The journal is gone: the core restarts, and cuts the link with that reason.
-                Err(_) => {}
-            }
-        }));
-    }
-
     /// Does what the group decided.
     fn apply(&mut self, effects: Effects, ctx: &mut Context<Self>) {
         let hub = self.metrics.hub();
@@ -327,16 +257,7 @@ impl Handler<Consume> for Deliveries {
     type Result = ();
 
     fn handle(&mut self, message: Consume, ctx: &mut Self::Context) {
-        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        if self.group.has_consumer(key) || self.joining.contains_key(&key) {
-            refuse(&message, still_held(message.sub));
-            return;
-        }
-        let patterns = (message.domain.as_str().to_owned(), message.name.as_str().to_owned());
-        match self.known.get(&patterns).copied() {
-            Some(id) => self.join(&message, id, ctx),
-            None => self.make_binding(message, ctx),
-        }
+        self.consume(message, ctx);
     }
 }
 
@@ -464,26 +385,10 @@ impl Handler<Panic> for Deliveries {
     }
 }
 
-/// The consumer doesn't come to be: its link forgets the number.
-fn refuse(message: &Consume, fault: Fault) {
-    message.outlet.tell(Word::Refused(message.sub));
-    message.outlet.answer(message.req, Err(fault));
-}
-
 fn claim_lost() -> Fault {
     Fault::refused(
         code::CLAIM_LOST,
         "this link doesn't hold that claim: the event was offered to somebody else, or its outcome is recorded; \
          drop the result",
-    )
-}
-
-fn still_held(sub: u32) -> Fault {
-    Fault::refused(
-        code::SUBSCRIPTION_EXISTS,
-        format!(
-            "the consumer {sub} of this link still holds claims: settle or release them first, or choose another \
-             number"
-        ),
     )
 }

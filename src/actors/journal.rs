@@ -40,6 +40,8 @@ pub struct JournalConfig {
 
 /// The most bytes of one transaction; one write always fits.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// Notes are dropped while so many writes wait.
+const NOTES_LIMIT: usize = 4_096;
 /// How long a publisher that finds the queue full is told to wait.
 const BUSY_WAIT: Duration = Duration::from_millis(50);
 
@@ -280,6 +282,12 @@ impl Handler<Note> for Journal {
     type Result = ();
 
     fn handle(&mut self, message: Note, ctx: &mut Self::Context) {
+        // Rows that nobody waits for are the first to go when the database can't keep up.
+        if self.queue.len() > NOTES_LIMIT {
+            let lines = message.0.iter().filter(|write| matches!(write, Write::Log { .. })).count();
+            self.metrics.hub().log_dropped.add(lines as u64);
+            return;
+        }
         for write in message.0 {
             self.enqueue(write, 0, ReplyTo::Nobody);
         }

@@ -88,6 +88,8 @@ pub mod code {
     pub const SUBSCRIPTION_EXISTS: &str = "E_EVENTFLOW_SUBSCRIPTION_EXISTS";
     /// The link has as many subscriptions as the hub allows.
     pub const TOO_MANY_SUBSCRIPTIONS: &str = "E_EVENTFLOW_TOO_MANY_SUBSCRIPTIONS";
+    /// Consumers have made as many bindings as the hub keeps.
+    pub const TOO_MANY_BINDINGS: &str = "E_EVENTFLOW_TOO_MANY_BINDINGS";
     /// The verb is not part of the protocol.
     pub const UNKNOWN_VERB: &str = "E_EVENTFLOW_UNKNOWN_VERB";
     /// The hub speaks no such version of the protocol.
@@ -112,8 +114,6 @@ pub mod code {
     pub const HANDSHAKE: &str = "E_EVENTFLOW_HANDSHAKE";
     /// The TLS handshake took too long.
     pub const HANDSHAKE_TIMEOUT: &str = "E_EVENTFLOW_HANDSHAKE_TIMEOUT";
-    /// The hub has as many links as it allows.
-    pub const TOO_MANY_CONNECTIONS: &str = "E_EVENTFLOW_TOO_MANY_CONNECTIONS";
     /// The hub has more work waiting than it allows.
     pub const HUB_BUSY: &str = "E_EVENTFLOW_HUB_BUSY";
     /// The hub is stopping.

@@ -130,8 +130,6 @@ labels! {
         Tls = "tls",
         /// The socket failed.
         Transport = "transport",
-        /// As many links as the hub allows were there.
-        Full = "full",
     }
 }
 
@@ -145,7 +143,6 @@ impl HandshakeFault {
             code::CERTIFICATE => Self::Certificate,
             code::INVALID_HOSTNAME => Self::Hostname,
             code::LINK_LOST => Self::Transport,
-            code::TOO_MANY_CONNECTIONS => Self::Full,
             _ => Self::Tls,
         }
     }

@@ -8,8 +8,9 @@ use crate::{
     wire::{Sub, Token},
 };
 
-/// The most outcomes of one consumer that may wait to be recorded, as a multiple of its credit.
-const UNRECORDED: usize = 16;
+/// The most outcomes of one consumer that may wait to be recorded, as a multiple of its credit: enough to keep the
+/// journal's batches full, few enough that a crash makes few events come twice.
+const UNRECORDED: usize = 8;
 
 /// A consumer: a link and the number that the client gave it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -49,12 +49,7 @@ impl Failure {
 fn number(error: &str) -> u8 {
     match error {
         code::EVENT_NOT_FOUND => 3,
-        code::NO_HUB
-        | code::HANDSHAKE
-        | code::HUB_BUSY
-        | code::HUB_DRAINING
-        | code::HUB_RESTART
-        | code::TOO_MANY_CONNECTIONS => 69,
+        code::NO_HUB | code::HANDSHAKE | code::HUB_BUSY | code::HUB_DRAINING | code::HUB_RESTART => 69,
         code::BUNDLE | code::CERTIFICATE | code::VAULT | code::INVALID_HOSTNAME | code::DATA_FOLDER => 77,
         _ => 1,
     }

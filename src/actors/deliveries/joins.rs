@@ -1,0 +1,132 @@
+//! Consumers that come: they join a binding, which is made durable first if it is new.
+
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+
+use super::{
+    Consume, Deliveries,
+    consumer::{Consumer, ConsumerKey},
+    effects::Effects,
+};
+use crate::{
+    actors::{clock::now_millis as now, journal::Bind, outlet::Word},
+    event::{Fault, code},
+    store,
+    wire::Answer,
+};
+
+/// The most bindings of the default group: each is a row for ever, and costs time with every event that it matches.
+const MOST_BINDINGS: usize = 10_000;
+
+impl Deliveries {
+    /// A link wants to consume.
+    pub(super) fn consume(&mut self, message: Consume, ctx: &mut Context<Self>) {
+        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
+        if self.group.has_consumer(key) || self.joining.contains_key(&key) {
+            refuse(&message, still_held(message.sub));
+            return;
+        }
+        let patterns = (message.domain.as_str().to_owned(), message.name.as_str().to_owned());
+        match self.known.get(&patterns).copied() {
+            Some(id) => self.join(&message, id, ctx),
+            None if self.known.len() + self.making >= MOST_BINDINGS => refuse(&message, too_many_bindings()),
+            None => self.make_binding(message, ctx),
+        }
+    }
+
+    /// From where a new binding starts: orphans that are kept still count.
+    fn start_seq(&self, now: i64) -> u64 {
+        self.config.orphan_keep.map_or(0, |keep| {
+            let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+            u64::try_from(now.saturating_sub(keep)).unwrap_or(0).saturating_mul(1_000)
+        })
+    }
+
+    fn join(&mut self, message: &Consume, id: i64, ctx: &mut Context<Self>) {
+        let options = &message.options;
+        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
+        let consumer = Consumer::new(
+            message.outlet.clone(),
+            message.uid.clone(),
+            id,
+            options.credit.min(self.config.credit) as usize,
+            self.config.credit_bytes,
+            options.concurrency as usize,
+        );
+        message.outlet.answer(message.req, Ok(Answer::Position(self.group.head())));
+        let mut effects = Effects::default();
+        self.group.join(key, consumer, now(), &mut effects);
+        self.apply(effects, ctx);
+    }
+
+    /// Makes the binding durable; the consumer joins once it is.
+    fn make_binding(&mut self, message: Consume, ctx: &mut Context<Self>) {
+        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
+        self.joins += 1;
+        self.making += 1;
+        let join = self.joins;
+        self.joining.insert(key, join);
+        let now = now();
+        let (made, answer) = tokio::sync::oneshot::channel();
+        self.journal.signal(Bind {
+            binding: store::Binding {
+                id: 0,
+                group: String::new(),
+                domain: message.domain.clone(),
+                name: message.name.clone(),
+                start_seq: self.start_seq(now),
+                created: now,
+            },
+            made,
+        });
+        ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
+            deliveries.making -= 1;
+            let wanted = deliveries.joining.get(&key) == Some(&join);
+            if wanted {
+                deliveries.joining.remove(&key);
+            }
+            match answer {
+                Ok(Ok(binding)) => {
+                    // The store has lowered its cursor to there.
+                    deliveries.saved = deliveries.saved.min(binding.start_seq.saturating_sub(1));
+                    let id = deliveries.bind(binding, 0);
+                    if wanted {
+                        deliveries.join(&message, id, ctx);
+                    } else {
+                        // It was stopped meanwhile, but each request has its answer.
+                        let position = deliveries.group.head();
+                        message.outlet.answer(message.req, Ok(Answer::Position(position)));
+                    }
+                }
+                Ok(Err(error)) => refuse(&message, error),
+                // The journal is gone: the core restarts, and cuts the link with that reason.
+                Err(_) => {}
+            }
+        }));
+    }
+}
+
+/// The consumer doesn't come to be: its link forgets the number.
+fn refuse(message: &Consume, fault: Fault) {
+    message.outlet.tell(Word::Refused(message.sub));
+    message.outlet.answer(message.req, Err(fault));
+}
+
+fn still_held(sub: u32) -> Fault {
+    Fault::refused(
+        code::SUBSCRIPTION_EXISTS,
+        format!(
+            "the consumer {sub} of this link still holds claims: settle or release them first, or choose another \
+             number"
+        ),
+    )
+}
+
+fn too_many_bindings() -> Fault {
+    Fault::refused(
+        code::TOO_MANY_BINDINGS,
+        format!(
+            "this hub has {MOST_BINDINGS} pairs of patterns that somebody consumed by, the most that it keeps: consume \
+             by one of those, or by a wider pattern"
+        ),
+    )
+}

@@ -14,7 +14,7 @@ use sea_orm::{DatabaseConnection, DbErr};
 use self::known::Known;
 use super::{
     Store, StoreError, Write, Written,
-    sql::{Class, refused},
+    sql::{Class, Script, is_unexpected, refused},
 };
 
 /// How often a batch is tried again when somebody else holds the lock.
@@ -34,7 +34,7 @@ enum Failure {
 
 impl From<DbErr> for Failure {
     fn from(error: DbErr) -> Self {
-        Failure::Database(error)
+        if is_unexpected(&error) { Failure::Surprise } else { Failure::Database(error) }
     }
 }
 
@@ -122,6 +122,11 @@ impl Store {
     }
 
     async fn write(&self, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
+        if !look && writes.iter().all(is_hot) {
+            let (answers, script) = plan(writes, None);
+            self.writer.run(script).await?;
+            return Ok(answers);
+        }
         let transaction = self.writer.begin().await?;
         match write_all(transaction.db(), writes, look).await {
             Ok(answers) => {
@@ -136,6 +141,11 @@ impl Store {
     }
 }
 
+/// What the hot path consists of: it needs no answer of the database but that all went well.
+fn is_hot(write: &Write) -> bool {
+    matches!(write, Write::Publish { .. } | Write::Finish { .. } | Write::Attempt(_))
+}
+
 fn is_publish(write: &Write) -> bool {
     matches!(write, Write::Publish { .. })
 }
@@ -146,11 +156,19 @@ fn is_mixed(writes: &[Write]) -> bool {
     publishes > 0 && publishes < writes.len()
 }
 
+/// The statements of the hot writes of a batch, and the answers if they go through.
+fn plan(writes: &[Write], mut known: Option<&mut Known>) -> (Vec<Answer>, Script) {
+    let mut answers: Vec<Answer> = vec![Ok(Written::Done); writes.len()];
+    let mut script = Script::default();
+    publishes::plan(writes, known.as_deref_mut(), &mut answers, &mut script);
+    outcomes::plan(writes, known, &mut answers, &mut script);
+    (answers, script)
+}
+
 async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
     let mut known = if look { Some(Known::read(db, writes).await?) } else { None };
-    let mut answers: Vec<Answer> = vec![Ok(Written::Done); writes.len()];
-    publishes::write(db, writes, known.as_mut(), &mut answers).await?;
-    outcomes::write(db, writes, known.as_mut(), &mut answers).await?;
+    let (mut answers, script) = plan(writes, known.as_mut());
+    script.run(db).await?;
     others::write(db, writes, &mut answers).await?;
     Ok(answers)
 }

@@ -19,7 +19,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::{
     Durability, Place, Store, StoreConfig, StoreError, migration,
-    sql::{primary_code, refused, statement},
+    sql::{Script, primary_code, refused, statement},
 };
 
 /// How long one statement waits for a lock that another program holds; tests shouldn't wait that long.
@@ -230,6 +230,22 @@ impl Writer {
                 Err(error)
             }
         }
+    }
+
+    /// Waits for its turn and runs a script as one transaction, in one message.
+    pub(super) async fn run(&self, script: Script) -> Result<(), DbErr> {
+        let mut open = self.left_open.lock().await;
+        if *open {
+            self.roll_back().await;
+        }
+        *open = true;
+        let done = script.into_transaction().run(&self.pool).await;
+        if done.is_err() {
+            self.roll_back().await;
+        }
+        *open = false;
+        done?;
+        self.check_files()
     }
 
     async fn roll_back(&self) {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::Value;
 
 use super::{
     super::{
         AttemptRow, Write, Written,
-        sql::{cut, fill, pieces, rounded, rows_of, statement},
+        sql::{Script, cut, fill, pieces, rounded, rows_of},
         time,
     },
-    Answer, Failure,
+    Answer,
     known::Known,
 };
 use crate::event::{EventId, Outcome, Uid};
@@ -27,13 +27,14 @@ struct Finishes<'a> {
     at: i64,
 }
 
-/// Records outcomes and attempts, and answers them.
-pub(super) async fn write(
-    db: &DatabaseConnection,
+/// Plans the batch's outcomes and attempts, and answers them. An outcome that hits no row ends the script: see
+/// [`Script::expect`].
+pub(super) fn plan(
     writes: &[Write],
     mut known: Option<&mut Known>,
     answers: &mut [Answer],
-) -> Result<(), Failure> {
+    script: &mut Script,
+) {
     let mut outcomes: BTreeMap<&str, Finishes<'_>> = BTreeMap::new();
     let mut attempts = Vec::new();
     for (write, answer) in writes.iter().zip(answers) {
@@ -60,13 +61,12 @@ pub(super) async fn write(
         // Always in the same order, so that two hubs on one server can't wait for each other.
         finishes.events.sort_unstable();
         for piece in pieces(&finishes.events) {
-            finish(db, column, finishes.at, piece).await?;
+            finish(column, finishes.at, piece, script);
         }
     }
     for piece in pieces(&attempts) {
-        insert_attempts(db, piece).await?;
+        insert_attempts(piece, script);
     }
-    Ok(())
 }
 
 fn column(outcome: Outcome) -> &'static str {
@@ -77,12 +77,7 @@ fn column(outcome: Outcome) -> &'static str {
     }
 }
 
-async fn finish(
-    db: &DatabaseConnection,
-    column: &str,
-    at: i64,
-    events: &[(&EventId, &Uid)],
-) -> Result<(), Failure> {
+fn finish(column: &str, at: i64, events: &[(&EventId, &Uid)], script: &mut Script) {
     let at = time::text(at);
     let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 2 + 2);
     values.push(at.as_str().into());
@@ -101,11 +96,11 @@ async fn finish(
          AND success IS NULL AND failed IS NULL AND orphan IS NULL",
         rows_of(events.len(), 2)
     );
-    let hit = db.execute_raw(statement(sql, values)).await?.rows_affected();
-    if usize::try_from(hit) == Ok(events.len()) { Ok(()) } else { Err(Failure::Surprise) }
+    script.add(&sql, values);
+    script.expect(events.len());
 }
 
-async fn insert_attempts(db: &DatabaseConnection, rows: &[&AttemptRow]) -> Result<(), DbErr> {
+fn insert_attempts(rows: &[&AttemptRow], script: &mut Script) {
     let sql = format!(
         "INSERT INTO v1_attempt (event_id, grp, round, number, consumer, started, ended, reason, error) \
          SELECT * FROM {} WHERE column1 IS NOT NULL",
@@ -126,5 +121,5 @@ async fn insert_attempts(db: &DatabaseConnection, rows: &[&AttemptRow]) -> Resul
         ]);
     }
     fill(&mut values, rows.len(), 9);
-    db.execute_raw(statement(sql, values)).await.map(drop)
+    script.add(&sql, values);
 }

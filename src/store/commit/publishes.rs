@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use sea_orm::{DatabaseConnection, DbErr, Value};
+use sea_orm::Value;
 
 use super::{
     super::{
@@ -39,13 +39,13 @@ pub(super) fn answers_later(writes: &[Write]) -> bool {
     })
 }
 
-/// Inserts the publishes of the batch in their order, and answers them.
-pub(super) async fn write(
-    db: &DatabaseConnection,
+/// Plans the inserts of the batch's publishes in their order, and answers them.
+pub(super) fn plan(
     writes: &[Write],
     mut known: Option<&mut Known>,
     answers: &mut [Answer],
-) -> Result<(), DbErr> {
+    script: &mut Script,
+) {
     let mut events = Vec::new();
     let mut rows = Vec::new();
     for (write, answer) in writes.iter().zip(answers) {
@@ -70,24 +70,13 @@ pub(super) async fn write(
     }
 
     let mut clock = Clock::default();
-    let mut events = pieces(&events);
-    let mut rows_left = pieces(&rows);
-    // In nearly every batch both are equally long: each round is one message to the database.
-    loop {
-        let mut script = Script::default();
-        let (piece, of_rows) = (events.next(), rows_left.next());
-        if let Some(piece) = piece {
-            insert_events(piece, &mut clock, &mut script);
-        }
-        if let Some(piece) = of_rows {
-            insert_published(piece, &mut clock, &mut script);
-            save_seq(piece, &mut script);
-        }
-        if piece.is_none() && of_rows.is_none() {
-            return Ok(());
-        }
-        script.run(db).await?;
+    for piece in pieces(&events) {
+        insert_events(piece, &mut clock, script);
     }
+    for piece in pieces(&rows) {
+        insert_published(piece, &mut clock, script);
+    }
+    save_seq(&rows, script);
 }
 
 fn insert_events(events: &[&Event], clock: &mut Clock, script: &mut Script) {

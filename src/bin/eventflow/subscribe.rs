@@ -59,8 +59,8 @@ async fn print(
                 printer.event(&event)?;
                 *seen += 1;
             }
-            Some(Delivery::Gap { from, to }) => {
-                remark(&format!("events with numbers from {} to {to} may be missing", from + 1));
+            Some(Delivery::Gap { from, to }) if from < to => {
+                remark(&format!("events numbered {} to {to} may be missing", from + 1));
             }
             Some(Delivery::Lagged) => remark("too slow to print: events were left out"),
             Some(_) => {}

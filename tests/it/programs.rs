@@ -5,7 +5,7 @@ use std::{
     path::Path,
     process::{Child, Command, Output, Stdio},
     sync::mpsc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -194,7 +194,7 @@ fn the_tour_publish_subscribe_consume_log_show() {
 
     let command = "cat; test \"$EVENTFLOW_EVENT_PID\" = o-1";
     let (stdout, stderr) = run(hub.client(&["consume", "orders", "--exec", command, "--count", "1"]), 0);
-    assert!(stdout.contains(id) && stderr.contains("done 1, failed 0, lost 0"), "{stdout}{stderr}");
+    assert!(stdout.contains(id) && stderr.contains("done 1, failed 0"), "{stdout}{stderr}");
     assert!(run(hub.client(&["log", "orders", "o-1"]), 0).0.contains(id));
     let shown: serde_json::Value = serde_json::from_str(&run(hub.client(&["show", id]), 0).0).unwrap();
     assert_eq!(shown["trace"]["state"], "success");
@@ -269,9 +269,13 @@ fn a_failed_command_is_a_nack_with_its_last_words() {
     run(hub.client(&["publish", "orders", "created", "--id", "bad"]), 0);
     run(hub.client(&["publish", "orders", "created", "--id", "kept"]), 0);
     let consume = |command: &str| hub.client(&["consume", "orders", "--count", "1", "--exec", command]);
-    run(consume("echo 'no stock' >&2; exit 9"), 1);
+    let (_, stderr) = run(consume("echo 'looked' >&2; printf 'no stock' >&2; exit 9"), 1);
+    // Its own words as they came, then ours on lines of their own, with its last.
+    let expected =
+        "looked\nno stock\neventflow: bad failed: exit code 9: no stock\neventflow: done 0, failed 1\n";
+    assert_eq!(stderr, expected);
     let (shown, _) = run(hub.client(&["show", "bad"]), 0);
-    assert!(shown.contains("\"dead\"") && shown.contains("exit code 9: no stock"), "{shown}");
+    assert!(shown.contains("\"dead\"") && shown.contains("exit code 9: looked\\nno stock"), "{shown}");
 
     // A command that can't be run says nothing about the event: it stays.
     let (_, stderr) = run(consume("no-such-command"), 1);
@@ -300,9 +304,54 @@ fn a_signal_lets_the_consumer_finish_the_event_in_hand() {
     let output = consumer.wait_with_output().unwrap();
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("done 1, failed 0, lost 0"), "{stderr}");
+    assert!(stderr.contains("done 1, failed 0"), "{stderr}");
     assert!(run(hub.client(&["show", "first"]), 0).0.contains("\"success\""));
     assert!(!run(hub.client(&["show", "second"]), 0).0.contains("\"success\""));
+}
+
+#[test]
+fn a_second_signal_kills_the_command_with_all_it_started_and_the_attempt_counts() {
+    let hub = Started::new();
+    run(hub.client(&["publish", "orders", "created", "--id", "first"]), 0);
+    let mut consumer = hub
+        .client(&["consume", "orders", "--exec", "sleep 300 & echo $!; wait"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut sleeper = String::new();
+    BufReader::new(consumer.stdout.take().unwrap()).read_line(&mut sleeper).unwrap();
+    signal_to(&consumer, "INT");
+    let mut stderr = BufReader::new(consumer.stderr.take().unwrap());
+    let mut said = String::new();
+    stderr.read_line(&mut said).unwrap();
+    assert_eq!(said, "eventflow: waiting for 1 running command; Ctrl-C again cuts it short\n");
+    signal_to(&consumer, "INT");
+    said.clear();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "eventflow: cut short: 1 command killed, its event was handed back\n");
+    assert_eq!(consumer.wait().unwrap().code(), Some(130));
+
+    until("what the command started is gone", || {
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", sleeper.trim()));
+        state.map_or(true, |state| state.contains(") Z "))
+    });
+    until("the attempt is recorded and the event is still to be done", || {
+        let shown = run(hub.client(&["show", "first"]), 0).0;
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        shown["trace"]["attempts"][0]["number"] == 1 && shown["trace"]["ended"].is_null()
+    });
+    let (stdout, _) = run(hub.client(&["consume", "orders", "--count", "1"]), 0);
+    assert!(stdout.contains("\"first\""), "{stdout}");
+}
+
+/// Waits for it, with a deadline.
+fn until(what: &str, mut reached: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !reached() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
     arguments::{End, Subscribe},
     connect,
     failure::{CUT_SHORT, Failure},
-    output::{Printer, remark},
+    output::{Printer, greet, remark},
     stop::Stop,
 };
 
@@ -25,6 +25,8 @@ pub(crate) async fn run(
     let Subscribe { domain, name, end } = arguments;
     let spoke = connect::connect(config, &stop).await?;
     let mut events = spoke.subscribe(&domain, &name).await?;
+    let hub = spoke.status().hub.map(|hub| format!(" at hub {hub}")).unwrap_or_default();
+    greet(printer.style(), &format!("subscribed to {domain} {name}{hub}; Ctrl-C ends it"));
     let mut seen = 0;
     let ended = tokio::select! {
         ended = print(&mut events, &mut printer, end.count, &mut seen) => ended,

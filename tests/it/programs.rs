@@ -100,6 +100,8 @@ fn the_client_says_what_it_lacks() {
     let nowhere = Path::new("/nowhere");
     run(client(nowhere, &["publish", "orders"]), 2);
     run(client(nowhere, &["publish", "-", "--pid", "a"]), 2);
+    let (_, stderr) = run(client(nowhere, &["publish", "orders", "created", "{}"]), 2);
+    assert!(stderr.contains("unexpected argument '{}' found: give the data by --data '…'"), "{stderr}");
     let (_, stderr) = run(client(nowhere, &["show", "a"]), 77);
     assert!(stderr.contains("/nowhere/operator.toml") && stderr.contains("(E_EVENTFLOW_BUNDLE)"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
@@ -122,13 +124,17 @@ fn a_hub_that_cant_start_says_why() {
 struct Started {
     child: Option<Child>,
     banner: String,
-    data: tempfile::TempDir,
+    data: Option<tempfile::TempDir>,
 }
 
 impl Started {
     fn new() -> Self {
-        let data = tempfile::tempdir().unwrap();
-        let mut child = hub(&["--hub-internal-port=0", "--admin-port=0", "--log-level=error"])
+        Self::on(tempfile::tempdir().unwrap(), 0)
+    }
+
+    fn on(data: tempfile::TempDir, port: u16) -> Self {
+        let port = format!("--hub-internal-port={port}");
+        let mut child = hub(&[&port, "--admin-port=0", "--log-level=error"])
             .env("EVENTFLOW_DATA", data.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -138,11 +144,24 @@ impl Started {
         // The banner's last line names `publish`; a hub that fails closes its output.
         while !banner.contains(" publish ") && lines.read_line(&mut banner).unwrap() > 0 {}
         assert!(banner.contains("is ready"), "{banner}");
-        Self { child: Some(child), banner, data }
+        Self { child: Some(child), banner, data: Some(data) }
     }
 
     fn client(&self, arguments: &[&str]) -> Command {
-        client(self.data.path(), arguments)
+        client(self.data(), arguments)
+    }
+
+    fn data(&self) -> &Path {
+        self.data.as_ref().unwrap().path()
+    }
+
+    /// Kills it, and starts another one on its data and its port.
+    fn restart(mut self) -> Self {
+        let bundle = std::fs::read_to_string(self.data().join("operator.toml")).unwrap();
+        let port = bundle.lines().find_map(|line| line.strip_prefix("port = ")).unwrap().parse().unwrap();
+        let data = self.data.take().unwrap();
+        drop(self);
+        Self::on(data, port)
     }
 
     /// Ends it by a signal and gives its exit code.
@@ -214,7 +233,7 @@ fn the_tour_publish_subscribe_consume_log_show() {
 
 /// A second hub on the same data folder.
 fn super_hub(first: &Started) -> Command {
-    let data = first.data.path().to_str().unwrap();
+    let data = first.data().to_str().unwrap();
     hub(&["--hub-internal-port", "0", "--admin-port", "0", "--data", data])
 }
 
@@ -231,6 +250,7 @@ fn of_256_lines_the_3_bad_ones_are_refused_by_name_and_number() {
     let mut lines = publisher.stdin.take().unwrap();
     for number in 1..=256 {
         let line = match number {
+            1 => "\u{feff}{\"domain\":\"orders\",\"name\":\"created\"}".to_owned(),
             7 => "not json".to_owned(),
             77 => r#"{"domain":"orders ","name":"created"}"#.to_owned(),
             177 => r#"{"domain":"orders","name":"created","rid":"unknown"}"#.to_owned(),
@@ -289,7 +309,7 @@ fn a_signal_lets_the_consumer_finish_the_event_in_hand() {
     let hub = Started::new();
     run(hub.client(&["publish", "orders", "created", "--id", "first"]), 0);
     run(hub.client(&["publish", "orders", "created", "--id", "second"]), 0);
-    let gate = hub.data.path().join("gate");
+    let gate = hub.data().join("gate");
     let command = format!("echo begun; until test -e {}; do sleep 0.05; done", gate.display());
     let mut consumer = hub
         .client(&["consume", "orders", "--exec", &command])
@@ -345,6 +365,33 @@ fn a_second_signal_kills_the_command_with_all_it_started_and_the_attempt_counts(
     assert!(stdout.contains("\"first\""), "{stdout}");
 }
 
+#[test]
+fn a_consumer_says_when_the_hub_goes_and_comes_back() {
+    let hub = Started::new();
+    run(hub.client(&["publish", "orders", "created", "--id", "before"]), 0);
+    let mut consumer = hub
+        .client(&["consume", "orders", "--count", "2"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // What it prints shows that its link stands.
+    let mut line = String::new();
+    BufReader::new(consumer.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    until("the first one is done", || run(hub.client(&["show", "before"]), 0).0.contains("\"success\""));
+    let hub = hub.restart();
+    run(hub.client(&["publish", "orders", "created", "--id", "after"]), 0);
+    let output = consumer.wait_with_output().unwrap();
+    let stderr = text(&output.stderr);
+    let lines: Vec<_> = stderr.lines().collect();
+    let [away, "eventflow: hub is back", "eventflow: done 2, failed 0"] = lines[..] else {
+        panic!("{stderr}")
+    };
+    // Why depends on how the killed hub's system closed its sockets.
+    assert!(away.starts_with("eventflow: hub away: the ") && away.ends_with("; trying again"), "{away}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
 /// Waits for it, with a deadline.
 fn until(what: &str, mut reached: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -357,10 +404,15 @@ fn until(what: &str, mut reached: impl FnMut() -> bool) {
 #[test]
 fn without_a_hub_the_client_exits_with_69() {
     let hub = Started::new();
-    let bundle = std::fs::read(hub.data.path().join("operator.toml")).unwrap();
+    let bundle = std::fs::read(hub.data().join("operator.toml")).unwrap();
     assert_eq!(hub.stop("TERM"), Some(0));
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("operator.toml"), bundle).unwrap();
-    let (_, stderr) = run(client(folder.path(), &["show", "a", "--connect-timeout", "200ms"]), 69);
-    assert!(stderr.contains("(E_EVENTFLOW_NO_HUB)"), "{stderr}");
+    for arguments in
+        [&["show", "a", "--connect-timeout", "200ms"][..], &["publish", "a", "b", "--timeout", "200ms"]]
+    {
+        let (_, stderr) = run(client(folder.path(), arguments), 69);
+        assert!(stderr.contains("within 0.2 s") && stderr.contains("(E_EVENTFLOW_NO_HUB)"), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
 }

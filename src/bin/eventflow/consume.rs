@@ -1,6 +1,6 @@
 //! `eventflow consume`: work on events, by a command or by printing them.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, pin::pin, sync::Arc};
 
 use eventflow::{
     event::code,
@@ -47,7 +47,11 @@ pub(crate) async fn run(
     let hub = spoke.status().hub.map(|hub| format!(" at hub {hub}")).unwrap_or_default();
     greet(style, &format!("consuming {watched}{hub}; Ctrl-C ends it"));
 
-    let ended = desk.take_work(&mut claims, &end).await;
+    let mut absences = pin!(connect::tell_absences(&spoke));
+    let ended = tokio::select! {
+        ended = desk.take_work(&mut claims, &end) => ended,
+        never = &mut absences => match never {},
+    };
     if stop.is_requested() {
         desk.tell_what_runs();
     }
@@ -55,6 +59,7 @@ pub(crate) async fn run(
         biased;
         () = stop.forced() => None,
         drained = desk.drain(&claims) => Some(drained),
+        never = &mut absences => match never {},
     };
     let ended = match drained {
         // The second signal may have ended the last command first.

@@ -31,6 +31,7 @@ pub(crate) async fn run(
     let ended = tokio::select! {
         ended = print(&mut events, &mut printer, end.count, &mut seen) => ended,
         () = stop.requested() => Ok(()),
+        never = connect::tell_absences(&spoke) => match never {},
         () = elapsed(&end) => in_time(&end, seen),
     };
     printer.flush()?;

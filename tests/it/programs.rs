@@ -397,7 +397,7 @@ fn until(what: &str, mut reached: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !reached() {
         assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::yield_now();
     }
 }
 

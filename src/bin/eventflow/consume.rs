@@ -126,8 +126,8 @@ enum Ended {
     TooLate,
     Unconfirmed,
     Unrunnable(String),
-    /// Its command was killed. The claim is kept: released, the attempt would not count.
-    Killed(Claim),
+    /// Its command was killed.
+    Killed,
 }
 
 struct Desk {
@@ -225,11 +225,7 @@ impl Desk {
         match ended {
             Ok(Ended::Done) => self.counts.done += 1,
             Ok(Ended::Failed) => self.counts.failed += 1,
-            Ok(Ended::Killed(claim)) => {
-                // Dropped, it would be released. The end of the link returns it, as an attempt that counts.
-                std::mem::forget(claim);
-                self.killed += 1;
-            }
+            Ok(Ended::Killed) => self.killed += 1,
             Ok(Ended::HandedBack) => self.counts.handed_back += 1,
             Ok(Ended::TooLate) => self.counts.too_late += 1,
             Ok(Ended::Unconfirmed) => self.counts.unconfirmed += 1,
@@ -252,9 +248,14 @@ async fn work(claim: Claim, command: &str, stop: &Stop) -> Ended {
     let id = claim_id(&claim);
     let job = Job { event: claim.event(), seq: claim.seq(), attempt: claim.attempt() };
     let verdict = tokio::select! {
-        verdict = exec::run(command, job) => verdict,
+        verdict = exec::run(command, job) => Some(verdict),
         // The command is killed as its future is dropped.
-        () = stop.forced() => return Ended::Killed(claim),
+        () = stop.forced() => None,
+    };
+    let Some(verdict) = verdict else {
+        // Dropped, it would be released. The end of the link returns it, as an attempt that counts.
+        std::mem::forget(claim);
+        return Ended::Killed;
     };
     match verdict {
         Verdict::Done => settled(&id, claim.ack(), Ended::Done, stop).await,

@@ -104,6 +104,8 @@ struct Inner {
 pub struct Status {
     /// The hub's id while a link is up.
     pub hub: Option<Arc<str>>,
+    /// Why there is none, while there is none.
+    pub trouble: Option<Arc<str>>,
     /// Links lost so far.
     pub links_lost: u64,
     /// Publishes sent and not answered.
@@ -344,6 +346,15 @@ impl Spoke {
     #[must_use]
     pub fn status(&self) -> Status {
         self.inner.status.borrow().clone()
+    }
+
+    /// Waits until the link stands so. If the spoke ends first, gives how it ended.
+    pub async fn status_when(&self, wanted: impl FnMut(&Status) -> bool) -> Status {
+        let mut status = self.inner.status.clone();
+        if let Ok(reached) = status.wait_for(wanted).await {
+            return reached.clone();
+        }
+        self.status()
     }
 
     /// Closes the link for all handles: consumers stop, publishes are answered, running handlers end and are

@@ -256,7 +256,7 @@ fn broken(error: &io::Error) -> Fault {
     match pki::tls::explain(error) {
         PkiError::Connection { source } if source.kind() == io::ErrorKind::UnexpectedEof => Fault::retryable(
             code::LINK_LOST,
-            "the hub closed the connection before `welcome`: its log says why",
+            "the hub ended the link without a goodbye, before `welcome`: its log says why",
             Duration::ZERO,
         ),
         explained => explained.into(),
@@ -293,7 +293,7 @@ impl Tls {
         let connector = tokio_rustls::TlsConnector::from(config);
         match connector.connect(name, tcp).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(pki::tls::explain(&error).into()),
+            Err(error) => Err(broken(&error)),
         }
     }
 }

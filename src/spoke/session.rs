@@ -48,6 +48,7 @@ pub(super) struct Session {
     link: LinkNumber,
     limits: Option<LinkLimits>,
     hub: Option<Arc<str>>,
+    trouble: Option<Arc<str>>,
     links_lost: u64,
     closing: bool,
     /// The hub of this link is stopping: nothing new is begun on it.
@@ -78,6 +79,7 @@ impl Session {
             link: 0,
             limits: None,
             hub: None,
+            trouble: None,
             links_lost: 0,
             closing: false,
             hub_drains: false,
@@ -97,6 +99,7 @@ impl Session {
     pub(super) fn link_up(&mut self, welcome: &Welcome) {
         self.link += 1;
         self.hub = Some(welcome.hub.as_str().into());
+        self.trouble = None;
         self.publishes.link_up(&welcome.limits);
         self.limits = Some(welcome.limits.clone());
         for key in self.subscriptions.wanted() {
@@ -111,6 +114,7 @@ impl Session {
         self.links_lost += 1;
         self.hub_drains = false;
         self.hub = None;
+        self.trouble = Some(fault.message.as_str().into());
         self.limits = None;
         self.control.clear();
         self.releases.clear();
@@ -262,6 +266,7 @@ impl Session {
     pub(super) fn status(&self) -> Status {
         Status {
             hub: self.hub.clone(),
+            trouble: self.trouble.clone(),
             links_lost: self.links_lost,
             publishes_in_flight: self.publishes.in_flight(),
             publishes_waiting: self.publishes.waiting(),

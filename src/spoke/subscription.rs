@@ -24,11 +24,12 @@ pub enum Delivery {
     /// subscription goes on; a [`Delivery::Gap`] follows.
     Lagged,
     /// Events with a sequence number above `from` and up to `to` may be missing: the link was lost, or the
-    /// subscription lagged. Replay them from the hub's log if they matter.
+    /// subscription lagged. Equal: nothing was missed. There is no replay of all that a hub took; what is
+    /// missing can be read process by process, by [`Spoke::log`](super::Spoke::log).
     Gap {
         /// The last event that was yielded, or where the subscription began.
         from: u64,
-        /// Where the subscription goes on.
+        /// Where the subscription goes on, never below `from`.
         to: u64,
     },
 }

@@ -185,10 +185,7 @@ impl Task {
     /// The end of one read.
     fn took(&mut self, read: io::Result<usize>, dialer: &mut Dialer, socket: &mut Socket) -> Result<(), End> {
         match read {
-            Ok(0) => {
-                let text = format!("hub {} closed the link without a word", socket.hub);
-                Err(End::Lost { fault: lost(code::LINK_LOST, text), wait: None })
-            }
+            Ok(0) => Err(broken(&socket.hub, &io::ErrorKind::UnexpectedEof.into())),
             Ok(_) => {
                 socket.pulse.heard(Instant::now());
                 self.take_records(dialer, socket)
@@ -394,5 +391,10 @@ fn lost(code: &str, text: String) -> Fault {
 }
 
 fn broken(hub: &str, error: &io::Error) -> End {
-    End::Lost { fault: lost(code::LINK_LOST, format!("the link to hub {hub} broke ({error})")), wait: None }
+    let text = match error.kind() {
+        // With or without TLS's own goodbye, which a killed process doesn't say.
+        io::ErrorKind::UnexpectedEof => "the hub ended the link without a goodbye".to_owned(),
+        _ => format!("the link to hub {hub} broke ({error})"),
+    };
+    End::Lost { fault: lost(code::LINK_LOST, text), wait: None }
 }

@@ -5,7 +5,7 @@ use std::{
     path::Path,
     process::{Child, Command, Output, Stdio},
     sync::mpsc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -100,6 +100,8 @@ fn the_client_says_what_it_lacks() {
     let nowhere = Path::new("/nowhere");
     run(client(nowhere, &["publish", "orders"]), 2);
     run(client(nowhere, &["publish", "-", "--pid", "a"]), 2);
+    let (_, stderr) = run(client(nowhere, &["publish", "orders", "created", "{}"]), 2);
+    assert!(stderr.contains("unexpected argument '{}' found: give the data by --data '…'"), "{stderr}");
     let (_, stderr) = run(client(nowhere, &["show", "a"]), 77);
     assert!(stderr.contains("/nowhere/operator.toml") && stderr.contains("(E_EVENTFLOW_BUNDLE)"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
@@ -122,13 +124,17 @@ fn a_hub_that_cant_start_says_why() {
 struct Started {
     child: Option<Child>,
     banner: String,
-    data: tempfile::TempDir,
+    data: Option<tempfile::TempDir>,
 }
 
 impl Started {
     fn new() -> Self {
-        let data = tempfile::tempdir().unwrap();
-        let mut child = hub(&["--hub-internal-port=0", "--admin-port=0", "--log-level=error"])
+        Self::on(tempfile::tempdir().unwrap(), 0)
+    }
+
+    fn on(data: tempfile::TempDir, port: u16) -> Self {
+        let port = format!("--hub-internal-port={port}");
+        let mut child = hub(&[&port, "--admin-port=0", "--log-level=error"])
             .env("EVENTFLOW_DATA", data.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -138,11 +144,24 @@ impl Started {
         // The banner's last line names `publish`; a hub that fails closes its output.
         while !banner.contains(" publish ") && lines.read_line(&mut banner).unwrap() > 0 {}
         assert!(banner.contains("is ready"), "{banner}");
-        Self { child: Some(child), banner, data }
+        Self { child: Some(child), banner, data: Some(data) }
     }
 
     fn client(&self, arguments: &[&str]) -> Command {
-        client(self.data.path(), arguments)
+        client(self.data(), arguments)
+    }
+
+    fn data(&self) -> &Path {
+        self.data.as_ref().unwrap().path()
+    }
+
+    /// Kills it, and starts another one on its data and its port.
+    fn restart(mut self) -> Self {
+        let bundle = std::fs::read_to_string(self.data().join("operator.toml")).unwrap();
+        let port = bundle.lines().find_map(|line| line.strip_prefix("port = ")).unwrap().parse().unwrap();
+        let data = self.data.take().unwrap();
+        drop(self);
+        Self::on(data, port)
     }
 
     /// Ends it by a signal and gives its exit code.
@@ -194,7 +213,7 @@ fn the_tour_publish_subscribe_consume_log_show() {
 
     let command = "cat; test \"$EVENTFLOW_EVENT_PID\" = o-1";
     let (stdout, stderr) = run(hub.client(&["consume", "orders", "--exec", command, "--count", "1"]), 0);
-    assert!(stdout.contains(id) && stderr.contains("done 1, failed 0, lost 0"), "{stdout}{stderr}");
+    assert!(stdout.contains(id) && stderr.contains("done 1, failed 0"), "{stdout}{stderr}");
     assert!(run(hub.client(&["log", "orders", "o-1"]), 0).0.contains(id));
     let shown: serde_json::Value = serde_json::from_str(&run(hub.client(&["show", id]), 0).0).unwrap();
     assert_eq!(shown["trace"]["state"], "success");
@@ -214,7 +233,7 @@ fn the_tour_publish_subscribe_consume_log_show() {
 
 /// A second hub on the same data folder.
 fn super_hub(first: &Started) -> Command {
-    let data = first.data.path().to_str().unwrap();
+    let data = first.data().to_str().unwrap();
     hub(&["--hub-internal-port", "0", "--admin-port", "0", "--data", data])
 }
 
@@ -231,6 +250,7 @@ fn of_256_lines_the_3_bad_ones_are_refused_by_name_and_number() {
     let mut lines = publisher.stdin.take().unwrap();
     for number in 1..=256 {
         let line = match number {
+            1 => "\u{feff}{\"domain\":\"orders\",\"name\":\"created\"}".to_owned(),
             7 => "not json".to_owned(),
             77 => r#"{"domain":"orders ","name":"created"}"#.to_owned(),
             177 => r#"{"domain":"orders","name":"created","rid":"unknown"}"#.to_owned(),
@@ -269,9 +289,13 @@ fn a_failed_command_is_a_nack_with_its_last_words() {
     run(hub.client(&["publish", "orders", "created", "--id", "bad"]), 0);
     run(hub.client(&["publish", "orders", "created", "--id", "kept"]), 0);
     let consume = |command: &str| hub.client(&["consume", "orders", "--count", "1", "--exec", command]);
-    run(consume("echo 'no stock' >&2; exit 9"), 1);
+    let (_, stderr) = run(consume("echo 'looked' >&2; printf 'no stock' >&2; exit 9"), 1);
+    // Its own words as they came, then ours on lines of their own, with its last.
+    let expected =
+        "looked\nno stock\neventflow: bad failed: exit code 9: no stock\neventflow: done 0, failed 1\n";
+    assert_eq!(stderr, expected);
     let (shown, _) = run(hub.client(&["show", "bad"]), 0);
-    assert!(shown.contains("\"dead\"") && shown.contains("exit code 9: no stock"), "{shown}");
+    assert!(shown.contains("\"dead\"") && shown.contains("exit code 9: looked\\nno stock"), "{shown}");
 
     // A command that can't be run says nothing about the event: it stays.
     let (_, stderr) = run(consume("no-such-command"), 1);
@@ -285,7 +309,7 @@ fn a_signal_lets_the_consumer_finish_the_event_in_hand() {
     let hub = Started::new();
     run(hub.client(&["publish", "orders", "created", "--id", "first"]), 0);
     run(hub.client(&["publish", "orders", "created", "--id", "second"]), 0);
-    let gate = hub.data.path().join("gate");
+    let gate = hub.data().join("gate");
     let command = format!("echo begun; until test -e {}; do sleep 0.05; done", gate.display());
     let mut consumer = hub
         .client(&["consume", "orders", "--exec", &command])
@@ -300,18 +324,95 @@ fn a_signal_lets_the_consumer_finish_the_event_in_hand() {
     let output = consumer.wait_with_output().unwrap();
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("done 1, failed 0, lost 0"), "{stderr}");
+    assert!(stderr.contains("done 1, failed 0"), "{stderr}");
     assert!(run(hub.client(&["show", "first"]), 0).0.contains("\"success\""));
     assert!(!run(hub.client(&["show", "second"]), 0).0.contains("\"success\""));
 }
 
 #[test]
+fn a_second_signal_kills_the_command_with_all_it_started_and_the_attempt_counts() {
+    let hub = Started::new();
+    run(hub.client(&["publish", "orders", "created", "--id", "first"]), 0);
+    let mut consumer = hub
+        .client(&["consume", "orders", "--exec", "sleep 300 & echo $!; wait"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut sleeper = String::new();
+    BufReader::new(consumer.stdout.take().unwrap()).read_line(&mut sleeper).unwrap();
+    signal_to(&consumer, "INT");
+    let mut stderr = BufReader::new(consumer.stderr.take().unwrap());
+    let mut said = String::new();
+    stderr.read_line(&mut said).unwrap();
+    assert_eq!(said, "eventflow: waiting for 1 running command; Ctrl-C again cuts it short\n");
+    signal_to(&consumer, "INT");
+    said.clear();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "eventflow: cut short: 1 command killed, its event was handed back\n");
+    assert_eq!(consumer.wait().unwrap().code(), Some(130));
+
+    until("what the command started is gone", || {
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", sleeper.trim()));
+        state.map_or(true, |state| state.contains(") Z "))
+    });
+    until("the attempt is recorded and the event is still to be done", || {
+        let shown = run(hub.client(&["show", "first"]), 0).0;
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        shown["trace"]["attempts"][0]["number"] == 1 && shown["trace"]["ended"].is_null()
+    });
+    let (stdout, _) = run(hub.client(&["consume", "orders", "--count", "1"]), 0);
+    assert!(stdout.contains("\"first\""), "{stdout}");
+}
+
+#[test]
+fn a_consumer_says_when_the_hub_goes_and_comes_back() {
+    let hub = Started::new();
+    run(hub.client(&["publish", "orders", "created", "--id", "before"]), 0);
+    let mut consumer = hub
+        .client(&["consume", "orders", "--count", "2"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // What it prints shows that its link stands.
+    let mut line = String::new();
+    BufReader::new(consumer.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    until("the first one is done", || run(hub.client(&["show", "before"]), 0).0.contains("\"success\""));
+    let hub = hub.restart();
+    run(hub.client(&["publish", "orders", "created", "--id", "after"]), 0);
+    let output = consumer.wait_with_output().unwrap();
+    let stderr = text(&output.stderr);
+    let lines: Vec<_> = stderr.lines().collect();
+    let [away, "eventflow: hub is back", "eventflow: done 2, failed 0"] = lines[..] else {
+        panic!("{stderr}")
+    };
+    // Why depends on how the killed hub's system closed its sockets.
+    assert!(away.starts_with("eventflow: hub away: the ") && away.ends_with("; trying again"), "{away}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// Waits for it, with a deadline.
+fn until(what: &str, mut reached: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !reached() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn without_a_hub_the_client_exits_with_69() {
     let hub = Started::new();
-    let bundle = std::fs::read(hub.data.path().join("operator.toml")).unwrap();
+    let bundle = std::fs::read(hub.data().join("operator.toml")).unwrap();
     assert_eq!(hub.stop("TERM"), Some(0));
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("operator.toml"), bundle).unwrap();
-    let (_, stderr) = run(client(folder.path(), &["show", "a", "--connect-timeout", "200ms"]), 69);
-    assert!(stderr.contains("(E_EVENTFLOW_NO_HUB)"), "{stderr}");
+    for arguments in
+        [&["show", "a", "--connect-timeout", "200ms"][..], &["publish", "a", "b", "--timeout", "200ms"]]
+    {
+        let (_, stderr) = run(client(folder.path(), arguments), 69);
+        assert!(stderr.contains("within 0.2 s") && stderr.contains("(E_EVENTFLOW_NO_HUB)"), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
 }

@@ -47,6 +47,10 @@ impl Cli {
     /// What the definition can't say.
     fn misuse(&self) -> Option<clap::Error> {
         let Command::Publish(publish) = &self.command else { return None };
+        if let Some(surplus) = &publish.surplus {
+            let text = format!("unexpected argument '{surplus}' found: give the data by --data '…'");
+            return Some(Self::command().error(ErrorKind::UnknownArgument, text));
+        }
         let (kind, sentence) = match (publish.is_stream(), &publish.name) {
             (false, None) => {
                 (ErrorKind::MissingRequiredArgument, "publish needs a domain and a name, or `-` alone")
@@ -90,9 +94,9 @@ pub(crate) struct Link {
         value_parser = hub_address
     )]
     pub(crate) hub: Vec<HubAddress>,
-    /// How long to try to reach a hub
-    #[arg(long, global = true, value_name = "DURATION", default_value = "15s", value_parser = duration)]
-    pub(crate) connect_timeout: Duration,
+    /// How long to try to reach a hub, --timeout at most [default: 15s to subscribe or consume, else 5s]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = duration)]
+    pub(crate) connect_timeout: Option<Duration>,
 }
 
 // Their help stands at the arguments of each.
@@ -103,6 +107,22 @@ pub(crate) enum Command {
     Consume(Consume),
     Log(Log),
     Show(Show),
+}
+
+impl Command {
+    /// How long to try to reach a hub; this was given for it.
+    pub(crate) fn connect_deadline(&self, given: Option<Duration>) -> Duration {
+        let (lasting, timeout) = match self {
+            Self::Publish(Publish { timeout, .. })
+            | Self::Log(Log { timeout, .. })
+            | Self::Show(Show { timeout, .. }) => (false, Some(*timeout)),
+            Self::Subscribe(Subscribe { end, .. }) | Self::Consume(Consume { end, .. }) => {
+                (true, end.timeout)
+            }
+        };
+        let deadline = given.unwrap_or(Duration::from_secs(if lasting { 15 } else { 5 }));
+        timeout.map_or(deadline, |timeout| deadline.min(timeout))
+    }
 }
 
 /// Publish one event, or many from standard input.
@@ -120,6 +140,9 @@ pub(crate) struct Publish {
     pub(crate) domain: String,
     /// What happened
     pub(crate) name: Option<String>,
+    /// Taken for the data by many; it is refused with a word on how to give that.
+    #[arg(hide = true)]
+    pub(crate) surplus: Option<String>,
     /// The process whose log the event belongs to [default: the event's own id, a process of its own]
     #[arg(long)]
     pub(crate) pid: Option<String>,
@@ -132,7 +155,7 @@ pub(crate) struct Publish {
     /// The id of the event that this one answers
     #[arg(long)]
     pub(crate) rid: Option<String>,
-    /// How long to try until the event is acknowledged
+    /// How long to try until the event is acknowledged, connecting included
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) timeout: Duration,
 }
@@ -298,6 +321,19 @@ mod tests {
     }
 
     #[test]
+    fn the_timeout_bounds_connecting_too() {
+        let deadline = |line: &str| {
+            let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
+            cli.command.connect_deadline(cli.link.connect_timeout).as_secs()
+        };
+        assert_eq!(deadline("eventflow show a"), 5);
+        assert_eq!(deadline("eventflow subscribe a"), 15);
+        assert_eq!(deadline("eventflow publish a b --timeout 2s"), 2);
+        assert_eq!(deadline("eventflow consume a --timeout 2s --connect-timeout 20s"), 2);
+        assert_eq!(deadline("eventflow log a b --connect-timeout 20s"), 20);
+    }
+
+    #[test]
     fn wrong_usage_is_refused() {
         let refused = |line: &str| {
             let words = ["eventflow"].into_iter().chain(line.split_whitespace());
@@ -309,6 +345,7 @@ mod tests {
             "publish orders",
             "publish - created",
             "publish - --pid a",
+            "publish orders created {}",
             "subscribe",
             "log orders",
             "show",

@@ -1,13 +1,13 @@
 //! From the command line's words to a link.
 
-use std::path::PathBuf;
+use std::{convert::Infallible, path::PathBuf, time::Duration};
 
 use eventflow::{
     pki::Bundle,
     spoke::{Spoke, SpokeConfig},
 };
 
-use crate::{arguments::Link, failure::Failure, stop::Stop};
+use crate::{arguments::Link, failure::Failure, output::remark, stop::Stop};
 
 /// What a data folder calls the operator's credentials.
 const OPERATOR: &str = "operator.toml";
@@ -28,8 +28,33 @@ pub(crate) fn config(link: &Link) -> Result<SpokeConfig, Failure> {
         config.hubs.clone_from(&link.hub);
     }
     config.client = concat!("eventflow ", env!("CARGO_PKG_VERSION")).to_owned();
-    config.connect_deadline = link.connect_timeout;
     Ok(config)
+}
+
+/// How often it is said again that the hub is away.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// Says when the hub goes and comes back, for as long as it is awaited.
+pub(crate) async fn tell_absences(spoke: &Spoke) -> Infallible {
+    loop {
+        let away = spoke.status_when(|status| status.hub.is_none()).await;
+        if away.closed {
+            // What was under way says so itself.
+            return std::future::pending().await;
+        }
+        loop {
+            let status = spoke.status();
+            let reason = status.trouble.map(|trouble| format!(": {trouble}")).unwrap_or_default();
+            remark(&format!("hub away{reason}; trying again"));
+            let back = spoke.status_when(|status| status.hub.is_some() || status.closed);
+            if tokio::time::timeout(AGAIN, back).await.is_ok() {
+                break;
+            }
+        }
+        if spoke.status().hub.is_some() {
+            remark("hub is back");
+        }
+    }
 }
 
 /// Connects, unless a signal comes first.

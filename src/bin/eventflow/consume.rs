@@ -1,6 +1,6 @@
 //! `eventflow consume`: work on events, by a command or by printing them.
 
-use std::sync::Arc;
+use std::{future::Future, pin::pin, sync::Arc};
 
 use eventflow::{
     event::code,
@@ -13,7 +13,7 @@ use crate::{
     connect,
     exec::{self, Job, Verdict},
     failure::{CUT_SHORT, Failure, with_code},
-    output::{Printer, remark},
+    output::{Printer, greet, remark},
     stop::Stop,
     subscribe::{elapsed, in_time},
 };
@@ -34,25 +34,46 @@ pub(crate) async fn run(
     let concurrency = concurrency.min(wanted);
     let credit = CREDIT.min(wanted).max(concurrency);
     let spoke = connect::connect(config, &stop).await?;
+    let watched = format!("{domain} {name}");
     let consume = spoke::Consume::new(domain, name).concurrency(concurrency).credit(credit);
     let mut claims = spoke.claims(consume).await?;
     // To print is done in order; only the acks are then under way, up to the credit.
+    let style = printer.style();
     let (at_once, work) = match exec {
         Some(command) => (concurrency, Work::Run(command.into())),
         None => (credit, Work::Print(printer)),
     };
-    let mut desk = Desk { work, at_once: at_once as usize, tasks: JoinSet::new(), counts: Counts::default() };
+    let mut desk = Desk::new(work, at_once as usize, stop.clone());
+    let hub = spoke.status().hub.map(|hub| format!(" at hub {hub}")).unwrap_or_default();
+    greet(style, &format!("consuming {watched}{hub}; Ctrl-C ends it"));
 
-    let ended = desk.take_work(&mut claims, &end, &stop).await;
+    let mut absences = pin!(connect::tell_absences(&spoke));
     let ended = tokio::select! {
-        drained = desk.drain(&claims) => ended.and(drained),
-        () = stop.forced() => {
-            desk.tasks.shutdown().await;
+        ended = desk.take_work(&mut claims, &end) => ended,
+        never = &mut absences => match never {},
+    };
+    if stop.is_requested() {
+        desk.tell_what_runs();
+    }
+    let drained = tokio::select! {
+        biased;
+        () = stop.forced() => None,
+        drained = desk.drain(&claims) => Some(drained),
+        never = &mut absences => match never {},
+    };
+    let ended = match drained {
+        // The second signal may have ended the last command first.
+        Some(drained) if desk.killed == 0 => ended.and(drained),
+        _ => {
+            desk.cut_short().await;
             return Err(CUT_SHORT);
         }
     };
     drop(claims);
-    spoke.close().await;
+    tokio::select! {
+        _ = spoke.close() => {}
+        () = stop.forced() => return Err(CUT_SHORT),
+    }
     remark(&desk.counts.line());
     ended?;
     in_time(&end, desk.counts.finished())?;
@@ -69,8 +90,12 @@ enum Work {
 struct Counts {
     done: u64,
     failed: u64,
-    /// Neither: the hub offers them again, or has done so.
-    lost: u64,
+    /// Nothing was done: the hub offers them again.
+    handed_back: u64,
+    /// The link that brought them was gone, or the hub had offered them to somebody else.
+    too_late: u64,
+    /// The hub didn't say whether it recorded the outcome.
+    unconfirmed: u64,
 }
 
 impl Counts {
@@ -79,8 +104,16 @@ impl Counts {
     }
 
     fn line(&self) -> String {
-        let Self { done, failed, lost } = self;
-        format!("done {done}, failed {failed}, lost {lost}")
+        let Self { done, failed, handed_back, too_late, unconfirmed } = self;
+        let mut line = format!("done {done}, failed {failed}");
+        for (what, count) in
+            [("handed back", handed_back), ("came too late", too_late), ("unconfirmed", unconfirmed)]
+        {
+            if *count > 0 {
+                line += &format!(", {what} {count}");
+            }
+        }
+        line
     }
 }
 
@@ -89,8 +122,12 @@ impl Counts {
 enum Ended {
     Done,
     Failed,
-    Lost,
+    HandedBack,
+    TooLate,
+    Unconfirmed,
     Unrunnable(String),
+    /// Its command was killed.
+    Killed,
 }
 
 struct Desk {
@@ -98,10 +135,18 @@ struct Desk {
     at_once: usize,
     tasks: JoinSet<Ended>,
     counts: Counts,
+    /// Commands that the second signal ended.
+    killed: u64,
+    stop: Stop,
 }
 
 impl Desk {
-    async fn take_work(&mut self, claims: &mut Claims, end: &End, stop: &Stop) -> Result<(), Failure> {
+    fn new(work: Work, at_once: usize, stop: Stop) -> Self {
+        Self { work, at_once, tasks: JoinSet::new(), counts: Counts::default(), killed: 0, stop }
+    }
+
+    async fn take_work(&mut self, claims: &mut Claims, end: &End) -> Result<(), Failure> {
+        let stop = self.stop.clone();
         let over = elapsed(end);
         tokio::pin!(over);
         let wanted = end.count.unwrap_or(u64::MAX);
@@ -123,24 +168,54 @@ impl Desk {
 
     /// Hands back what was not begun and waits for what was.
     async fn drain(&mut self, claims: &Claims) -> Result<(), Failure> {
-        let stopped = claims.stop().await;
+        let mut result = claims.stop().await.map_err(Failure::from);
         while let Some(ended) = self.tasks.join_next().await {
-            self.note(ended)?;
+            // The first one is told; the others are waited for all the same.
+            result = result.and(self.note(ended));
         }
-        Ok(stopped?)
+        result
+    }
+
+    /// After the first signal.
+    fn tell_what_runs(&self) {
+        match (&self.work, self.tasks.len()) {
+            (Work::Print(_), _) | (_, 0) => {}
+            (_, 1) => remark("waiting for 1 running command; Ctrl-C again cuts it short"),
+            (_, count) => {
+                remark(&format!("waiting for {count} running commands; Ctrl-C again cuts them short"))
+            }
+        }
+    }
+
+    /// After the second signal: each piece of work hears it by itself and kills its command.
+    async fn cut_short(&mut self) {
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Err(failure) = self.note(ended) {
+                failure.tell();
+            }
+        }
+        match self.killed {
+            0 => remark("cut short"),
+            1 => remark("cut short: 1 command killed, its event was handed back"),
+            killed => remark(&format!("cut short: {killed} commands killed, their events were handed back")),
+        }
     }
 
     fn begin(&mut self, claim: Claim) -> Result<(), Failure> {
         match &mut self.work {
             Work::Run(command) => {
-                let command = command.clone();
-                self.tasks.spawn(async move { work(claim, &command).await });
+                let (command, stop) = (command.clone(), self.stop.clone());
+                self.tasks.spawn(async move { work(claim, &command, &stop).await });
             }
             Work::Print(printer) => {
                 // Visible before it is done; a claim that is dropped here goes back to the hub.
                 printer.event(claim.event())?;
                 printer.flush()?;
-                self.tasks.spawn(async move { settled(&claim_id(&claim), claim.ack().await, Ended::Done) });
+                let stop = self.stop.clone();
+                self.tasks.spawn(async move {
+                    let id = claim_id(&claim);
+                    settled(&id, claim.ack(), Ended::Done, &stop).await
+                });
             }
         }
         Ok(())
@@ -150,9 +225,12 @@ impl Desk {
         match ended {
             Ok(Ended::Done) => self.counts.done += 1,
             Ok(Ended::Failed) => self.counts.failed += 1,
-            Ok(Ended::Lost) => self.counts.lost += 1,
+            Ok(Ended::Killed) => self.killed += 1,
+            Ok(Ended::HandedBack) => self.counts.handed_back += 1,
+            Ok(Ended::TooLate) => self.counts.too_late += 1,
+            Ok(Ended::Unconfirmed) => self.counts.unconfirmed += 1,
             Ok(Ended::Unrunnable(sentence)) => {
-                self.counts.lost += 1;
+                self.counts.handed_back += 1;
                 return Err(Failure::new(
                     code::CONSUME_FAILED,
                     format!("{sentence}: the event was handed back"),
@@ -166,18 +244,33 @@ impl Desk {
     }
 }
 
-async fn work(claim: Claim, command: &str) -> Ended {
+async fn work(claim: Claim, command: &str, stop: &Stop) -> Ended {
     let id = claim_id(&claim);
     let job = Job { event: claim.event(), seq: claim.seq(), attempt: claim.attempt() };
-    match exec::run(command, job).await {
-        Verdict::Done => settled(&id, claim.ack().await, Ended::Done),
-        Verdict::Failed(reason) => {
-            remark(&format!("{id} failed: {reason}"));
-            settled(&id, claim.nack(reason).await, Ended::Failed)
+    let verdict = tokio::select! {
+        verdict = exec::run(command, job) => Some(verdict),
+        // The command is killed as its future is dropped.
+        () = stop.forced() => None,
+    };
+    let Some(verdict) = verdict else {
+        // Dropped, it would be released. The end of the link returns it, as an attempt that counts.
+        std::mem::forget(claim);
+        return Ended::Killed;
+    };
+    match verdict {
+        Verdict::Done => settled(&id, claim.ack(), Ended::Done, stop).await,
+        Verdict::Failed { how, said } => {
+            // All that it said has been shown: the last line says which end this is.
+            let last = said.lines().next_back().unwrap_or_default();
+            remark(&format!("{id} failed: {}", exec::reason(&how, last)));
+            settled(&id, claim.nack(exec::reason(&how, &said)), Ended::Failed, stop).await
         }
         Verdict::Unrunnable(sentence) => {
             // If this fails the hub offers the event again all the same.
-            let _ = claim.release().await;
+            tokio::select! {
+                _ = claim.release() => {}
+                () = stop.forced() => {}
+            }
             Ended::Unrunnable(sentence)
         }
     }
@@ -187,13 +280,23 @@ fn claim_id(claim: &Claim) -> String {
     claim.event().id.to_string()
 }
 
-fn settled(id: &str, settled: Result<(), SettleError>, ended: Ended) -> Ended {
-    match settled {
-        Ok(()) => ended,
-        Err(error) => {
-            remark(&format!("{id}: {}", with_code(&crate::failure::sentence(&error), error.code())));
-            Ended::Lost
-        }
+/// Waits for the hub's word, until the second signal.
+async fn settled(
+    id: &str,
+    settling: impl Future<Output = Result<(), SettleError>>,
+    ended: Ended,
+    stop: &Stop,
+) -> Ended {
+    let settled = tokio::select! {
+        settled = settling => settled,
+        () = stop.forced() => return Ended::Unconfirmed,
+    };
+    let Err(error) = settled else { return ended };
+    remark(&format!("{id}: {}", with_code(&crate::failure::sentence(&error), error.code())));
+    match error {
+        SettleError::ClaimLost | SettleError::LinkLost => Ended::TooLate,
+        SettleError::Refused(_) => Ended::HandedBack,
+        _ => Ended::Unconfirmed,
     }
 }
 
@@ -209,31 +312,33 @@ mod tests {
     use super::*;
 
     fn desk() -> Desk {
-        Desk { work: Work::Run("true".into()), at_once: 1, tasks: JoinSet::new(), counts: Counts::default() }
+        Desk::new(Work::Run("true".into()), 1, Stop::listen().unwrap())
     }
 
-    #[test]
-    fn ends_are_counted() {
+    #[tokio::test]
+    async fn ends_are_counted_and_named() {
         let mut desk = desk();
-        for ended in [Ended::Done, Ended::Done, Ended::Failed, Ended::Lost] {
+        assert_eq!(desk.counts.line(), "done 0, failed 0");
+        for ended in [Ended::Done, Ended::Done, Ended::Failed, Ended::HandedBack, Ended::TooLate] {
             assert!(desk.note(Ok(ended)).is_ok());
         }
-        assert_eq!(desk.counts, Counts { done: 2, failed: 1, lost: 1 });
         assert_eq!(desk.counts.finished(), 3);
-        assert_eq!(desk.counts.line(), "done 2, failed 1, lost 1");
+        assert_eq!(desk.counts.line(), "done 2, failed 1, handed back 1, came too late 1");
     }
 
-    #[test]
-    fn a_command_that_cant_be_run_ends_the_consumer() {
+    #[tokio::test]
+    async fn a_command_that_cant_be_run_ends_the_consumer() {
         let failure = desk().note(Ok(Ended::Unrunnable("no shell".to_owned()))).unwrap_err();
         assert!(
             matches!(failure, Failure::Told { sentence, .. } if sentence == "no shell: the event was handed back")
         );
     }
 
-    #[test]
-    fn an_ack_that_came_too_late_is_lost() {
-        assert!(matches!(settled("a", Ok(()), Ended::Done), Ended::Done));
-        assert!(matches!(settled("a", Err(SettleError::ClaimLost), Ended::Done), Ended::Lost));
+    #[tokio::test]
+    async fn an_ack_that_came_too_late_is_told_from_one_that_counts() {
+        let stop = Stop::listen().unwrap();
+        let end = |answer| settled("a", std::future::ready(answer), Ended::Done, &stop);
+        assert!(matches!(end(Ok(())).await, Ended::Done));
+        assert!(matches!(end(Err(SettleError::ClaimLost)).await, Ended::TooLate));
     }
 }

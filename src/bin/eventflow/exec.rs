@@ -9,10 +9,10 @@ use std::{
 use eventflow::event::Event;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
-    process::Command,
+    process::{Child, Command},
 };
 
-use crate::output::json;
+use crate::output::{json, pass_on};
 
 /// How much of the end of standard error becomes the reason of a failure.
 const TAIL: usize = 2_048;
@@ -24,10 +24,20 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(crate) enum Verdict {
     /// Exit code 0.
     Done,
-    /// Any other end; the reason is for the record.
-    Failed(String),
+    /// Any other end.
+    Failed {
+        /// The exit code or the signal.
+        how: String,
+        /// The end of its standard error.
+        said: String,
+    },
     /// It couldn't be run at all: that says nothing about the event.
     Unrunnable(String),
+}
+
+/// A command's end and its last words, as the reason for the record.
+pub(crate) fn reason(how: &str, said: &str) -> String {
+    if said.is_empty() { how.to_owned() } else { format!("{how}: {said}") }
 }
 
 /// An event in a consumer's hand.
@@ -55,7 +65,7 @@ impl Job<'_> {
     }
 }
 
-/// Runs the command by `sh -c`. Dropping the future kills it.
+/// Runs the command by `sh -c`. Dropping the future kills it, with all that it has started.
 pub(crate) async fn run(command: &str, job: Job<'_>) -> Verdict {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).envs(job.variables());
@@ -67,6 +77,7 @@ pub(crate) async fn run(command: &str, job: Job<'_>) -> Verdict {
         Ok(child) => child,
         Err(error) => return Verdict::Unrunnable(format!("the shell can't be run: {error}")),
     };
+    let mut group = Group::of(&child);
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
 
     let input = json(job.event) + "\n";
@@ -87,7 +98,11 @@ pub(crate) async fn run(command: &str, job: Job<'_>) -> Verdict {
         let (mut fed, mut all_read) = (false, false);
         let ended = loop {
             tokio::select! {
-                ended = child.wait() => break ended,
+                ended = child.wait() => {
+                    // Its number may be somebody else's from here on, and what it left behind is left alone.
+                    group.disband();
+                    break ended;
+                }
                 () = &mut feed, if !fed => fed = true,
                 () = &mut read, if !all_read => all_read = true,
             }
@@ -98,24 +113,64 @@ pub(crate) async fn run(command: &str, job: Job<'_>) -> Verdict {
         }
         ended
     };
-    verdict(ended, &tail.text())
+    verdict(ended, tail.text())
 }
 
-fn verdict(ended: io::Result<ExitStatus>, said: &str) -> Verdict {
+fn verdict(ended: io::Result<ExitStatus>, said: String) -> Verdict {
     let status = match ended {
         Ok(status) if status.success() => return Verdict::Done,
         Ok(status) => status,
-        Err(error) => return Verdict::Failed(format!("the command's end is not known: {error}")),
+        Err(error) => {
+            return Verdict::Failed { how: format!("the command's end is not known: {error}"), said };
+        }
     };
-    let colon = if said.is_empty() { "" } else { ": " };
     match status.code() {
         Some(code @ (126 | 127)) => {
-            Verdict::Unrunnable(format!("the command can't be run ({code}){colon}{said}"))
+            Verdict::Unrunnable(reason(&format!("the command can't be run ({code})"), &said))
         }
-        Some(code) => Verdict::Failed(format!("exit code {code}{colon}{said}")),
+        Some(code) => Verdict::Failed { how: format!("exit code {code}"), said },
         // "signal: 9 (SIGKILL)"
-        None => Verdict::Failed(format!("{status}{colon}{said}")),
+        None => Verdict::Failed { how: status.to_string(), said },
     }
+}
+
+/// The process group of a running command, killed when dropped: a shell's own end leaves what it has started.
+#[cfg(unix)]
+struct Group(Option<rustix::process::Pid>);
+
+#[cfg(unix)]
+impl Group {
+    fn of(child: &Child) -> Self {
+        let number = child.id().and_then(|id| i32::try_from(id).ok());
+        Self(number.and_then(rustix::process::Pid::from_raw))
+    }
+
+    fn disband(&mut self) {
+        self.0 = None;
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // Fails only if nobody of it is left.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// Elsewhere only the command itself can be killed.
+#[cfg(not(unix))]
+struct Group;
+
+#[cfg(not(unix))]
+impl Group {
+    fn of(_: &Child) -> Self {
+        Self
+    }
+
+    fn disband(&mut self) {}
 }
 
 /// The last bytes of a stream.
@@ -128,7 +183,7 @@ impl Tail {
         let mut chunk = [0; 4_096];
         while let Ok(length @ 1..) = from.read(&mut chunk).await {
             let part = &chunk[..length];
-            let _ = io::Write::write_all(&mut io::stderr(), part);
+            pass_on(part);
             self.0.extend_from_slice(part);
             let surplus = self.0.len().saturating_sub(TAIL);
             self.0.drain(..surplus);
@@ -149,17 +204,21 @@ mod tests {
         run(command, Job { event, seq: 7, attempt: 2 }).await
     }
 
+    fn failed(how: &str, said: &str) -> Verdict {
+        Verdict::Failed { how: how.to_owned(), said: said.to_owned() }
+    }
+
     #[tokio::test]
     async fn exit_codes_are_verdicts() {
         let event = event(None, "{}");
         assert_eq!(verdict_of("exit 0", &event).await, Verdict::Done);
-        assert_eq!(verdict_of("exit 3", &event).await, Verdict::Failed("exit code 3".to_owned()));
+        assert_eq!(verdict_of("exit 3", &event).await, failed("exit code 3", ""));
         assert_eq!(
             verdict_of("echo '  no such order' >&2; exit 1", &event).await,
-            Verdict::Failed("exit code 1: no such order".to_owned())
+            failed("exit code 1", "no such order")
         );
         assert!(
-            matches!(verdict_of("kill -9 $$", &event).await, Verdict::Failed(reason) if reason.contains("signal: 9"))
+            matches!(verdict_of("kill -9 $$", &event).await, Verdict::Failed { how, .. } if how.contains("signal: 9"))
         );
         assert!(matches!(verdict_of("no-such-command-here", &event).await, Verdict::Unrunnable(_)));
     }
@@ -182,14 +241,14 @@ mod tests {
         let big = event(None, &format!("\"{}\"", "x".repeat(300_000)));
         assert_eq!(verdict_of("exit 0", &big).await, Verdict::Done);
         let loud = "head -c 200000 /dev/zero | tr '\\0' x >&2; cat >/dev/null; echo end >&2; exit 1";
-        let Verdict::Failed(reason) = verdict_of(loud, &big).await else { panic!("it fails") };
-        assert!(reason.ends_with("xend") && reason.len() < TAIL + 100, "{}", reason.len());
+        let Verdict::Failed { said, .. } = verdict_of(loud, &big).await else { panic!("it fails") };
+        assert!(said.ends_with("xend") && said.len() <= TAIL, "{}", said.len());
     }
 
     #[tokio::test]
     async fn what_a_command_leaves_behind_is_not_waited_for() {
         let event = event(None, "{}");
         let waited = tokio::time::timeout(Duration::from_secs(20), verdict_of("sleep 60 & exit 4", &event));
-        assert_eq!(waited.await.unwrap(), Verdict::Failed("exit code 4".to_owned()));
+        assert_eq!(waited.await.unwrap(), failed("exit code 4", ""));
     }
 }

@@ -8,6 +8,8 @@ use eventflow::{
     spoke::{ConnectError, ConsumeError, PublishError, ReadError, SubscribeError},
 };
 
+use crate::output::remark;
+
 /// Why the program ends.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -33,13 +35,18 @@ impl Failure {
         Self::Told { code: code.to_owned(), sentence: sentence.into() }
     }
 
+    /// Says it on standard error, if there is anything to say.
+    pub(crate) fn tell(&self) {
+        if let Self::Told { code, sentence } = self {
+            remark(&with_code(sentence, code));
+        }
+    }
+
     /// Says it on standard error and gives the exit code.
     pub(crate) fn exit(&self) -> ExitCode {
+        self.tell();
         match self {
-            Self::Told { code, sentence } => {
-                eprintln!("eventflow: {}", with_code(sentence, code));
-                ExitCode::from(number(code))
-            }
+            Self::Told { code, .. } => ExitCode::from(number(code)),
             Self::Silent { exit } => ExitCode::from(*exit),
         }
     }

@@ -110,6 +110,9 @@ fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
     row("state", &format!("{}{by}{at}", trace.state));
     for attempt in &trace.attempts {
         row("attempt", &told(attempt, &time));
+        for line in attempt.error.lines() {
+            row("", line);
+        }
     }
     row("data", event.data.as_str());
     out.truncate(out.trim_end().len());
@@ -117,11 +120,10 @@ fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
 }
 
 fn told(attempt: &Attempt, time: impl Fn(i64) -> String) -> String {
-    let Attempt { number, group, consumer, started, ended, reason, error } = attempt;
+    let Attempt { number, group, consumer, started, ended, reason, .. } = attempt;
     let group = group.as_ref().map(|group| format!(" of group {group}")).unwrap_or_default();
-    let error = if error.is_empty() { String::new() } else { format!(": {error}") };
     let took = ended.saturating_sub(*started);
-    format!("{number}{group} at {} by {consumer}, {reason} after {took} ms{error}", time(*started))
+    format!("{number}{group} claimed at {} by {consumer}, {reason} after {took} ms", time(*started))
 }
 
 #[cfg(test)]
@@ -149,7 +151,7 @@ mod tests {
                 started: 10,
                 ended: 40,
                 reason: "nack".to_owned(),
-                error: "no such\u{1b} order".to_owned(),
+                error: "exit code 1: no such\u{1b} order\ntry again".to_owned(),
             }],
         };
         let text = story(&event(Some("id-0"), "{}"), &trace, |millis| format!("t{millis}"));
@@ -163,7 +165,9 @@ stored     t1700000000123
 published  t5 by P.SPOKE
 hub        H.HUB as number 7
 state      dead by C.SPOKE at t40
-attempt    1 at t10 by C.SPOKE, nack after 30 ms: no such\u{FFFD} order
+attempt    1 claimed at t10 by C.SPOKE, nack after 30 ms
+           exit code 1: no such\u{FFFD} order
+           try again
 data       {}";
         assert_eq!(text, expected);
     }

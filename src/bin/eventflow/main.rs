@@ -18,7 +18,12 @@ use std::{
 };
 
 use eventflow::event::code;
-use tracing_subscriber::EnvFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::{
+    EnvFilter,
+    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
+    registry::LookupSpan,
+};
 
 use crate::{
     arguments::{Cli, Command},
@@ -53,7 +58,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let stop = Stop::listen()?;
     let printer = Printer::new(Style::choose(cli.json));
-    let config = connect::config(&cli.link)?;
+    let mut config = connect::config(&cli.link)?;
+    config.connect_deadline = cli.command.connect_deadline(cli.link.connect_timeout);
     match cli.command {
         Command::Publish(arguments) => publish::run(arguments, config, printer, stop).await,
         Command::Subscribe(arguments) => subscribe::run(arguments, config, printer, stop).await,
@@ -63,15 +69,35 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     }
 }
 
-/// What the client library has to say: warnings, and with `--verbose` how links come and go.
+/// What the client library has to say. Without `--verbose` only what the commands don't tell themselves, and in
+/// their way.
 fn start_log(verbose: bool) {
-    let own = if verbose { "info" } else { "warn" };
-    let filter = EnvFilter::new(format!("warn,eventflow={own}"));
+    let filter = EnvFilter::new(if verbose { "warn,eventflow=info" } else { "warn,eventflow::spoke=off" });
     let log = tracing_subscriber::fmt()
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(verbose && io::stderr().is_terminal())
         .with_target(false)
         .with_env_filter(filter);
     // Fails only if a log was started before, and that is then the log.
-    let _ = log.try_init();
+    let _ = if verbose { log.try_init() } else { log.event_format(Remarks).try_init() };
+}
+
+/// Log lines that look like the program's own remarks.
+struct Remarks;
+
+impl<S, N> FormatEvent<S, N> for Remarks
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        write!(writer, "eventflow: ")?;
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
 }

@@ -30,10 +30,35 @@ struct Line<'a> {
 /// The named fault, as the hub would say it.
 pub(crate) fn parse(line: &str, new_id: impl FnOnce() -> String) -> Result<spoke::Publish, Fault> {
     let line: Line<'_> = serde_json::from_str(line).map_err(|error| {
-        Fault::refused(code::INVALID_RECORD, format!("the line is no event: {error}: write one JSON object"))
+        Fault::refused(code::INVALID_RECORD, format!("the line is no event: {}", why(line, &error)))
     })?;
     let data = line.data.map_or(Ok(None), |data| payload(data.get()).map(Some))?;
     event(&line.domain, &line.name, line.pid, line.id, line.rid, data, new_id)
+}
+
+/// What is wrong with a line, where, and what to do.
+fn why(line: &str, error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    // Its line is always the first: the caller knows which one it is.
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    let at = match error.column() {
+        0 => String::new(),
+        column => format!(", column {column}"),
+    };
+    let advice = if !line.trim_start().starts_with('{') {
+        return r#"it must be one JSON object, such as {"domain":"orders","name":"created"}"#.to_owned();
+    } else if what.starts_with("missing field") {
+        "domain and name must be there"
+    } else if what.starts_with("unknown field `timestamp`") {
+        return format!("unknown field `timestamp`{at}: the hub gives it, leave it out");
+    } else if what.starts_with("unknown field") {
+        "what is the event's own goes into data"
+    } else if error.is_data() {
+        "all but data are texts"
+    } else {
+        "write one JSON object on one line"
+    };
+    format!("{what}{at}: {advice}")
 }
 
 /// Checks the parts of an event. Without a pid the event is a process of its own, named by its id.
@@ -91,6 +116,11 @@ pub(crate) enum Input {
     Line(String),
     /// It can't be one.
     Bad(Fault),
+}
+
+/// What some editors put before a text to mark it as UTF-8.
+pub(crate) fn without_mark(line: &str) -> &str {
+    line.strip_prefix('\u{feff}').unwrap_or(line)
 }
 
 /// Reads the next line into memory, at most `limit` bytes of it; what is longer is passed over to its end.
@@ -194,6 +224,32 @@ mod tests {
             (&deep, code::DATA_TOO_DEEP),
         ] {
             assert_eq!(refusal(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_where_and_what_to_do() {
+        for (line, expected) in [
+            ("not json", r#"it must be one JSON object, such as {"domain":"orders","name":"created"}"#),
+            ("[]", r#"it must be one JSON object, such as {"domain":"orders","name":"created"}"#),
+            (r#"{"domain":"d"}"#, "missing field `name`, column 14: domain and name must be there"),
+            (
+                r#"{"domain":"d","name":"n","timestamp":1}"#,
+                "unknown field `timestamp`, column 36: the hub gives it, leave it out",
+            ),
+            (
+                r#"{"domain":"d","name":"n","nmae":"x"}"#,
+                "unknown field `nmae`, expected one of `domain`, `name`, `pid`, `data`, `id`, `rid`, column 31: \
+                 what is the event's own goes into data",
+            ),
+            (
+                r#"{"domain":1,"name":"n"}"#,
+                "invalid type: integer `1`, expected a string, column 11: all but data are texts",
+            ),
+            (r#"{"domain":"d","#, "EOF while parsing a value, column 14: write one JSON object on one line"),
+        ] {
+            let fault = parse(line, || "made".to_owned()).unwrap_err();
+            assert_eq!(fault.message, format!("the line is no event: {expected}"));
         }
     }
 

@@ -1,6 +1,9 @@
 //! What is printed: lines for people on a terminal, JSON for programs.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::{
+    io::{self, IsTerminal as _, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use chrono::{DateTime, Local, TimeZone, Utc};
 use eventflow::event::Event;
@@ -69,9 +72,28 @@ impl Printer {
     }
 }
 
-/// A remark for people, on standard error. Whether it can be written changes nothing.
+/// Whether what somebody else wrote to standard error ended within a line.
+static WITHIN_LINE: AtomicBool = AtomicBool::new(false);
+
+/// A remark for people, on a line of its own on standard error. Whether it can be written changes nothing.
 pub(crate) fn remark(text: &str) {
-    let _ = writeln!(io::stderr(), "eventflow: {text}");
+    let start = if WITHIN_LINE.swap(false, Ordering::Relaxed) { "\n" } else { "" };
+    let _ = writeln!(io::stderr(), "{start}eventflow: {text}");
+}
+
+/// Shows on our standard error what a command wrote to its own.
+pub(crate) fn pass_on(part: &[u8]) {
+    if let Some(last) = part.last() {
+        WITHIN_LINE.store(*last != b'\n', Ordering::Relaxed);
+    }
+    let _ = io::stderr().write_all(part);
+}
+
+/// A remark on what has begun, for somebody who watches: neither in a pipe nor with `--json`.
+pub(crate) fn greet(style: Style, text: &str) {
+    if style != Style::Json && io::stderr().is_terminal() {
+        remark(text);
+    }
 }
 
 /// A value as one line of JSON.
@@ -80,13 +102,13 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
 }
 
-/// Milliseconds since 1970 as people read them, in this zone.
+/// Milliseconds since 1970 as people read them, in this zone and with its offset.
 pub(crate) fn time<Z: TimeZone>(millis: i64, zone: &Z) -> String
 where
     Z::Offset: std::fmt::Display,
 {
     match DateTime::<Utc>::from_timestamp_millis(millis) {
-        Some(time) => time.with_timezone(zone).format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+        Some(time) => time.with_timezone(zone).format("%Y-%m-%d %H:%M:%S%.3f %:z").to_string(),
         None => format!("{millis} ms"),
     }
 }
@@ -174,7 +196,7 @@ pub(crate) mod tests {
         let mut columns = Columns::default();
         assert_eq!(
             columns.line(&event(Some("id-0"), r#"{"total":12}"#), &zone, false),
-            "2023-11-14 23:13:20.123  orders    created     order-1     id-1  {\"total\":12}  answers id-0"
+            "2023-11-14 23:13:20.123 +01:00  orders    created     order-1     id-1  {\"total\":12}  answers id-0"
         );
         let mut long = event(None, "1");
         long.name = Name::parse("created.in.shop").unwrap();

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     io::{self, Read as _},
+    time::Instant,
 };
 
 use eventflow::{
@@ -49,15 +50,17 @@ async fn one(
 ) -> Result<(), Failure> {
     // Checked before the link is made: what is wrong here needs no hub to say so.
     let data = arguments.data.as_deref().map(data).transpose()?;
-    let Publish { domain, name, pid, id, rid, .. } = arguments;
+    let Publish { domain, name, pid, id, rid, timeout, .. } = arguments;
     let id = EventId::parse(id.unwrap_or_else(new_id)).map_err(|error| refused(error.into()))?;
     let name = name.unwrap_or_default();
     let event =
         ndjson::event(&domain, &name, pid, Some(id.to_string()), rid, data, new_id).map_err(refused)?;
 
+    let began = Instant::now();
     let spoke = connect::connect(config, &stop).await?;
+    let left = timeout.saturating_sub(began.elapsed());
     let done = tokio::select! {
-        done = spoke.publish(event) => done?,
+        done = spoke.publish(event.deadline(left)) => done?,
         // The event may be stored or not, so the first signal waits for the answer.
         () = stop.forced() => return Err(CUT_SHORT),
     };
@@ -199,8 +202,13 @@ async fn pump(
                 };
                 number += 1;
                 let event = match line? {
-                    Input::Line(line) if line.trim().is_empty() => continue,
-                    Input::Line(line) => ndjson::parse(&line, new_id),
+                    Input::Line(line) => {
+                        let line = if number == 1 { ndjson::without_mark(&line) } else { &line };
+                        if line.trim().is_empty() {
+                            continue;
+                        }
+                        ndjson::parse(line, new_id)
+                    }
                     Input::Bad(fault) => Err(fault),
                 };
                 match event {

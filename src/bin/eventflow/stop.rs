@@ -42,6 +42,11 @@ impl Stop {
         self.reached(Asked::Abort).await;
     }
 
+    /// Whether the first signal has come.
+    pub(crate) fn is_requested(&self) -> bool {
+        *self.0.borrow() >= Asked::Drain
+    }
+
     async fn reached(&self, least: Asked) {
         if self.0.clone().wait_for(|asked| *asked >= least).await.is_err() {
             // Nobody listens to signals any more, so none can come.
@@ -95,10 +100,12 @@ mod tests {
     async fn the_second_signal_forces() {
         let (sender, receiver) = watch::channel(Asked::Nothing);
         let stop = Stop(receiver);
+        assert!(!stop.is_requested());
         let early = tokio::time::timeout(std::time::Duration::from_millis(1), stop.requested());
         assert!(early.await.is_err());
         sender.send_replace(Asked::Drain);
         stop.requested().await;
+        assert!(stop.is_requested());
         sender.send_replace(Asked::Abort);
         stop.requested().await;
         stop.forced().await;

@@ -11,7 +11,7 @@ use crate::{
     arguments::{End, Subscribe},
     connect,
     failure::{CUT_SHORT, Failure},
-    output::{Printer, remark},
+    output::{Printer, greet, remark},
     stop::Stop,
 };
 
@@ -25,10 +25,13 @@ pub(crate) async fn run(
     let Subscribe { domain, name, end } = arguments;
     let spoke = connect::connect(config, &stop).await?;
     let mut events = spoke.subscribe(&domain, &name).await?;
+    let hub = spoke.status().hub.map(|hub| format!(" at hub {hub}")).unwrap_or_default();
+    greet(printer.style(), &format!("subscribed to {domain} {name}{hub}; Ctrl-C ends it"));
     let mut seen = 0;
     let ended = tokio::select! {
         ended = print(&mut events, &mut printer, end.count, &mut seen) => ended,
         () = stop.requested() => Ok(()),
+        never = connect::tell_absences(&spoke) => match never {},
         () = elapsed(&end) => in_time(&end, seen),
     };
     printer.flush()?;
@@ -59,8 +62,8 @@ async fn print(
                 printer.event(&event)?;
                 *seen += 1;
             }
-            Some(Delivery::Gap { from, to }) => {
-                remark(&format!("events with numbers from {} to {to} may be missing", from + 1));
+            Some(Delivery::Gap { from, to }) if from < to => {
+                remark(&format!("events numbered {} to {to} may be missing", from + 1));
             }
             Some(Delivery::Lagged) => remark("too slow to print: events were left out"),
             Some(_) => {}

@@ -76,7 +76,9 @@ impl Subscriptions {
             }
             (None, from) => {
                 let from = from.unwrap_or(position);
-                if entry.lane.push(Delivery::Gap { from, to: position }, 0).is_ok() {
+                // A hub that has just started may stand before an event that it sent last.
+                let to = position.max(from);
+                if entry.lane.push(Delivery::Gap { from, to }, 0).is_ok() {
                     entry.last = Some(position);
                     return false;
                 }

@@ -200,7 +200,7 @@ pub enum ReadError {
     #[error(transparent)]
     Text(#[from] InvalidText),
     /// No event has this id.
-    #[error("no event has the id {id:?}: it was never stored, or it was deleted")]
+    #[error("no event has the id {id:?}: it was never stored here")]
     NotFound {
         /// The id that was asked for.
         id: String,

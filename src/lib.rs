@@ -19,8 +19,8 @@
 //!
 //! A client alone is `default-features = false, features = ["spoke"]`.
 //!
-//! What is promised, and where it ends: [semantics](https://docs.rs/crate/eventflow/latest/source/docs/semantics.md);
-//! the wire: [protocol](https://docs.rs/crate/eventflow/latest/source/docs/protocol.md).
+//! Beside the source stand `README.md`, `docs/semantics.md` (what is promised, and where it ends), `docs/protocol.md`
+//! (the wire), `docs/configuration.md`, `docs/operations.md`, and `examples/` with a client and a hub in a program.
 
 #[cfg(feature = "hub")]
 pub mod actors;

@@ -63,8 +63,9 @@ pub struct AdminState {
 pub enum AdminError {
     /// The address can't be bound.
     #[error(
-        "the admin HTTP server can't listen on {addr}: {source}; stop what listens there, or set `admin.ip` and \
-         `admin.port` (0: any free port) to another address, or turn it off by `admin.enabled = false`"
+        "the admin HTTP server can't listen on {addr}: {source}: {}set `admin.ip` and `admin.port` (0: any free port) \
+         to another address, or turn it off by `admin.enabled = false`",
+        why_not_listening(source)
     )]
     Address {
         /// The address.
@@ -95,6 +96,15 @@ pub enum AdminError {
     /// The system has no random bytes.
     #[error("the system gave no random bytes for the admin token")]
     Random,
+}
+
+/// What the system's words mean, and what to do besides setting another address.
+fn why_not_listening(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => "stop what listens there, or ",
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address: ",
+        _ => "",
+    }
 }
 
 impl AdminError {

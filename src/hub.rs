@@ -1,7 +1,38 @@
 //! The hub: the broker as a value that a program starts, watches and stops.
 //!
 //! It runs in a thread of its own with an actix system, so that it can be started from plain tokio, from another
-//! actix system, or from neither.
+//! actix system, or from any other executor.
+//!
+//! ```no_run
+//! use eventflow::{config::HubConfig, hub::Hub, pki::Bundle, spoke::{Spoke, SpokeConfig}};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut config = HubConfig::default();
+//! config.hub.internal_port = 0; // any free port
+//! config.admin.enabled = false;
+//! let hub = Hub::builder().config(config).data("./events").start().await?;
+//! println!("{} listens on {}", hub.info().id, hub.info().address);
+//!
+//! let spoke = Spoke::connect(SpokeConfig::from_bundle(Bundle::read(&hub.info().bundle)?)).await?;
+//! // publish, subscribe, consume: see `eventflow::spoke`
+//! spoke.close().await;
+//! println!("{} events published", hub.metrics().hub.published);
+//! hub.shutdown().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/embed.rs` is a whole program.
+//!
+//! # What is left to the host
+//! - **Signals**: the hub installs no handler. The host decides when to call [`HubHandle::shutdown`], and may wait
+//!   for [`HubHandle::end`] beside its signals to learn of a hub that gave up.
+//! - **The log**: the hub writes to [`tracing`](https://docs.rs/tracing) and installs no subscriber, so that
+//!   `HubConfig`'s `log` has no effect here, and neither has its `hub.signal_quit`. A panic of an actor goes through
+//!   the host's panic hook.
+//! - **The environment**: no variable and no file outside the data folder is read.
+//!   [`config::load`](crate::config::load) makes a [`HubConfig`] of a file's text, variables and flags, as the program
+//!   `eventflow-hub` does.
 
 mod core;
 mod drain;
@@ -60,24 +91,27 @@ impl Hub {
 }
 
 impl HubBuilder {
-    /// Takes a whole configuration.
+    /// Takes a whole configuration, in place of all that was set on this builder before.
     #[must_use]
     pub fn config(mut self, config: HubConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Keeps its data in this folder.
+    /// Keeps its data in this folder: set after [`config`](Self::config), it wins over the folder named there.
+    /// Without either it is `./eventflow-data`, seen from the working directory.
     #[must_use]
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.config.data = folder.into();
         self
     }
 
-    /// Starts the hub in a thread of its own and waits until it is ready.
+    /// Starts the hub in a thread of its own and waits until it is ready. Several hubs may live in one program, each
+    /// with its own data folder and ports.
     ///
     /// # Errors
     /// [`HubError`] says what is missing: the folder, the address, the database.
+    /// [`code`](HubError::code) tells them apart.
     pub async fn start(self) -> Result<HubHandle, HubError> {
         let metrics = Metrics::new();
         let readiness = watch::Sender::new(Readiness::Starting);

@@ -17,7 +17,10 @@ use actix_web::{
     web,
 };
 
-use super::AdminState;
+use super::{
+    AdminState,
+    endpoint::{self, OPEN},
+};
 
 /// Which hosts a request may name.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +63,7 @@ pub(super) enum Denied {
     Host,
     #[error(
         "this needs the admin token: send `Authorization: Bearer <token>` with what the file admin-token in the hub's \
-         data folder holds"
+         data folder holds. Open without it: {OPEN}"
     )]
     Token,
 }
@@ -78,7 +81,7 @@ impl ResponseError for Denied {
         if matches!(self, Self::Token) {
             response.insert_header((WWW_AUTHENTICATE, "Bearer"));
         }
-        response.json(serde_json::json!({ "message": self.to_string() }))
+        endpoint::answer(&mut response, &serde_json::json!({ "message": self.to_string() }))
     }
 }
 

@@ -1,17 +1,20 @@
 //! The endpoints; `admin.rs` lists them.
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpRequest, HttpResponse, HttpResponseBuilder,
     http::{
         StatusCode,
-        header::{ACCEPT, VARY},
+        header::{ACCEPT, ALLOW, ContentType, VARY},
     },
     web,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{AdminState, access::Operator};
 use crate::metrics;
+
+/// What is served to everybody, for those who ask for something else.
+pub(super) const OPEN: &str = "GET /livez, /readyz and /metrics";
 
 pub(super) fn all(config: &mut web::ServiceConfig) {
     config
@@ -23,19 +26,25 @@ pub(super) fn all(config: &mut web::ServiceConfig) {
 
 /// A resource without token. A method that it doesn't have is 405, as a token wouldn't help.
 fn open(path: &str) -> actix_web::Resource {
-    web::resource(path)
+    web::resource(path).default_service(web::to(other_method))
+}
+
+/// Answers by JSON that ends its line: it is read in terminals too.
+pub(super) fn answer(response: &mut HttpResponseBuilder, value: &Value) -> HttpResponse {
+    response.content_type(ContentType::json()).body(format!("{value}\n"))
 }
 
 async fn livez() -> HttpResponse {
-    HttpResponse::Ok().json(json!({ "state": "alive" }))
+    answer(&mut HttpResponse::Ok(), &json!({ "state": "alive" }))
 }
 
 async fn readyz(state: web::Data<AdminState>) -> HttpResponse {
     let readiness = state.ready.borrow().clone();
     let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    HttpResponse::build(status)
-        .insert_header(("cache-control", "no-store"))
-        .json(json!({ "state": readiness.to_string(), "reason": readiness.reason() }))
+    answer(
+        HttpResponse::build(status).insert_header(("cache-control", "no-store")),
+        &json!({ "state": readiness.to_string(), "reason": readiness.reason() }),
+    )
 }
 
 /// OpenMetrics for those who ask for it, as Prometheus does; the older text format for all others.
@@ -51,7 +60,14 @@ async fn numbers(state: web::Data<AdminState>, request: HttpRequest) -> HttpResp
 }
 
 async fn unknown(_: Operator, request: HttpRequest) -> HttpResponse {
-    let message =
-        format!("there is no {} here; this hub serves /livez, /readyz and /metrics", request.path());
-    HttpResponse::NotFound().json(json!({ "message": message }))
+    let message = format!("there is no {} here; this hub serves {OPEN}", request.path());
+    answer(&mut HttpResponse::NotFound(), &json!({ "message": message }))
+}
+
+async fn other_method(request: HttpRequest) -> HttpResponse {
+    let message = format!("{} can't be asked by {}: use GET or HEAD", request.path(), request.method());
+    answer(
+        HttpResponse::MethodNotAllowed().insert_header((ALLOW, "GET, HEAD")),
+        &json!({ "message": message }),
+    )
 }

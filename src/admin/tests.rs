@@ -108,6 +108,7 @@ async fn the_rest_needs_the_token() {
         assert_eq!(status(&answer), 401, "{wrong}: {answer}");
         assert!(answer.contains("www-authenticate: Bearer"), "{answer}");
         assert!(!answer.contains(&token), "{answer}");
+        assert!(answer.contains("/livez, /readyz and /metrics") && answer.ends_with("}\n"), "{answer}");
     }
     let answer = world.get("/actors", &format!("Authorization: Bearer {token}\r\n")).await;
     assert_eq!(status(&answer), 404, "{answer}");
@@ -138,6 +139,7 @@ async fn other_methods_are_refused() {
     let answer =
         world.ask(&format!("DELETE /livez HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n")).await;
     assert_eq!(status(&answer), 405, "{answer}");
+    assert!(answer.contains("allow: GET, HEAD") && answer.ends_with("use GET or HEAD\"}\n"), "{answer}");
     world.stop().await;
 }
 

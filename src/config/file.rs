@@ -1,5 +1,7 @@
 //! The TOML file: its text becomes assignments, each with its line.
 
+use std::collections::BTreeSet;
+
 use toml::de::{DeTable, DeValue};
 
 use super::{
@@ -11,10 +13,17 @@ use super::{
 /// Reads the text of the file named `path`.
 pub(super) fn read(path: &str, text: &str, into: &mut Gathered) {
     let (document, errors) = DeTable::parse_recoverable(text);
-    let file = File { path, text };
-    for error in errors {
-        let at = file.line(error.span().map_or(0, |span| span.start));
+    let mut file = File { path, text, readable: text.len() };
+    // Only the first: what follows is often false, and so are the settings from there on.
+    if let Some((start, error)) = errors
+        .iter()
+        .map(|error| (error.span().map_or(0, |span| span.start), error))
+        .min_by_key(|(start, _)| *start)
+    {
+        let at = file.line(start);
         into.problems.push(Problem::new(format!("{path}:{at}: not TOML: {}", error.message())));
+        into.is_cut = true;
+        file.readable = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     }
     file.walk("", document.get_ref(), into);
 }
@@ -22,6 +31,8 @@ pub(super) fn read(path: &str, text: &str, into: &mut Gathered) {
 struct File<'a> {
     path: &'a str,
     text: &'a str,
+    /// What begins or, but for sections, ends behind this offset can't be trusted.
+    readable: usize,
 }
 
 impl File<'_> {
@@ -32,6 +43,10 @@ impl File<'_> {
 
     fn walk(&self, prefix: &str, entries: &DeTable<'_>, into: &mut Gathered) {
         for (name, value) in entries {
+            let is_table = matches!(value.get_ref(), DeValue::Table(_));
+            if name.span().start >= self.readable || (!is_table && value.span().end > self.readable) {
+                continue;
+            }
             let line = self.line(name.span().start);
             let key = format!("{prefix}{}", name.get_ref());
             let section = format!("{key}.");
@@ -46,6 +61,8 @@ impl File<'_> {
                 (_, None) => {
                     let sentence = if is_section {
                         format!("{key} is a section: write [{key}] and its settings below")
+                    } else if is_table {
+                        format!("{key} is not a section{}", hint(&format!("[{key}]"), sections()))
                     } else {
                         let keys = SETTINGS.iter().map(|setting| setting.key.to_owned());
                         format!("{key} is not a setting{}", hint(&key, keys))
@@ -65,6 +82,13 @@ impl File<'_> {
             }
         }
     }
+}
+
+/// The sections, as they are written.
+fn sections() -> impl Iterator<Item = String> {
+    let names: BTreeSet<_> =
+        SETTINGS.iter().filter_map(|setting| Some(setting.key.split_once('.')?.0)).collect();
+    names.into_iter().map(|section| format!("[{section}]"))
 }
 
 fn scalar(value: &DeValue<'_>) -> Option<String> {

@@ -60,6 +60,8 @@ pub(super) struct Gathered {
     pub(super) assignments: Vec<Assignment>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Warning>,
+    /// The file is no TOML from some line on: what stands there isn't known, nor how it relates to the rest.
+    pub(super) is_cut: bool,
 }
 
 /// Makes a configuration of a file's text, environment variables (those that aren't Eventflow's are passed
@@ -79,7 +81,7 @@ pub fn load(
     environment::read(variables, &mut gathered);
     read_flags(flags, &mut gathered);
 
-    let Gathered { assignments, mut problems, mut warnings } = gathered;
+    let Gathered { assignments, mut problems, mut warnings, is_cut } = gathered;
     let mut config = base(&assignments);
     let mut origins = HashMap::new();
     let mut failed = Vec::new();
@@ -94,8 +96,14 @@ pub fn load(
             }
         }
     }
-    check::relations(&config, &origins, &failed, &mut problems, &mut warnings);
-    if problems.is_empty() { Ok(Loaded { config, warnings, origins }) } else { Err(ConfigProblems(problems)) }
+    if !is_cut {
+        check::relations(&config, &origins, &failed, &mut problems, &mut warnings);
+    }
+    if problems.is_empty() {
+        Ok(Loaded { config, warnings, origins })
+    } else {
+        Err(ConfigProblems { problems, warnings })
+    }
 }
 
 /// Defaults, which for certificates depend on whether somebody chose the phrase.

@@ -49,21 +49,27 @@ impl Problem {
     }
 }
 
-/// All that is wrong with a configuration; shown, one line for each.
+/// All that is wrong with a configuration; shown, one line for each problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigProblems(pub Vec<Problem>);
+#[non_exhaustive]
+pub struct ConfigProblems {
+    /// What must be put right; at least one.
+    pub problems: Vec<Problem>,
+    /// What may surprise: often the reason of a problem, such as a variable that is misspelled.
+    pub warnings: Vec<Warning>,
+}
 
 impl ConfigProblems {
     /// The code of the first problem.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        self.0.first().map_or(code::INVALID_CONFIG, |problem| problem.code)
+        self.problems.first().map_or(code::INVALID_CONFIG, |problem| problem.code)
     }
 }
 
 impl fmt::Display for ConfigProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
+        for (index, problem) in self.problems.iter().enumerate() {
             let end = if index == 0 { "" } else { "\n" };
             write!(f, "{end}{problem}")?;
         }

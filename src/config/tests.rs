@@ -22,7 +22,7 @@ fn flags(pairs: &[(&str, &str)]) -> Vec<Flag> {
 }
 
 fn problems(result: Result<Loaded, super::ConfigProblems>) -> Vec<Problem> {
-    result.expect_err("should be refused").0
+    result.expect_err("should be refused").problems
 }
 
 fn from_variables(pairs: &[(&str, &str)]) -> Loaded {
@@ -127,7 +127,7 @@ fn unknown_keys_and_flags_are_refused_with_the_nearest() {
     let cases = [
         ("[limits]\npnig = \"1s\"\n", "hub.toml:2: limits.pnig is not a setting; did you mean limits.ping?"),
         ("ping = \"1s\"\n", "hub.toml:1: ping is not a setting; did you mean limits.ping?"),
-        ("[limit]\nping = \"1s\"\n", "hub.toml:1: limit is not a setting"),
+        ("[limit]\nping = \"1s\"\n", "hub.toml:1: limit is not a section; did you mean [limits]?"),
         ("limits = 3\n", "hub.toml:1: limits is a section: write [limits] and its settings below"),
         ("wholly_different = 1\n", "hub.toml:1: wholly_different is not a setting"),
         ("[limits]\nping = [1]\n", "hub.toml:2: limits.ping must be one text, number, or true or false"),
@@ -151,6 +151,23 @@ fn unknown_keys_and_flags_are_refused_with_the_nearest() {
 }
 
 #[test]
+fn a_broken_line_is_told_alone_and_warnings_with_it() {
+    for (text, line) in [
+        ("[limits]\nping =\n", 2),
+        ("[limits\nping = \"5s\"\n", 1),
+        ("[hub]\ninternal_ip = \"0.0.0.0\"\nexternal_ip = 192.0.2.7\n", 3),
+        ("data = \"/tmp\n[limits]\npnig = 1\n", 1),
+        ("[limits]\nunits 32\n[log]\nlevel = \"info\"\n", 2),
+    ] {
+        let refused = load(file(text), variables(&[("EVENTFLOW_HUB_NMAE", "a")]), []).unwrap_err();
+        let start = format!("hub.toml:{line}: not TOML: ");
+        assert!(refused.to_string().starts_with(&start), "{text}{refused}");
+        assert_eq!(refused.problems.len(), 1, "{text}{refused}");
+        assert_eq!(refused.warnings.len(), 1, "{:?}", refused.warnings);
+    }
+}
+
+#[test]
 fn all_problems_are_told_at_once_each_with_its_place() {
     let text = "\n[hub]\nname = \"a b\"\ninternal_port = 70000\n[log]\nlevl = \"info\"\noops\n";
     let given = variables(&[
@@ -159,7 +176,7 @@ fn all_problems_are_told_at_once_each_with_its_place() {
         ("EVENTFLOW_MYSQL_PASS", "secret-of-db"),
     ]);
     let found = problems(load(file(text), given, flags(&[("limits-units", "1"), ("bogus", "1")])));
-    let all = super::ConfigProblems(found).to_string();
+    let all = super::ConfigProblems { problems: found, warnings: Vec::new() }.to_string();
     for sentence in [
         "hub.toml:7: not TOML: ",
         "hub.toml:3: hub.name = \"a b\" must hold only letters, digits, dots and hyphens, at least one \

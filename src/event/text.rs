@@ -111,6 +111,18 @@ macro_rules! text {
             }
         }
 
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.as_str() == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.as_str() == *other
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
@@ -169,3 +181,16 @@ text!(
     /// The identity of a hub or a spoke: the UID of its certificate.
     Uid, "UID", code::INVALID_UID, |_| None
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_compares_with_a_literal() {
+        let name = Name::parse("created").unwrap();
+        assert_eq!(name, "created");
+        assert_eq!(name, *"created");
+        assert_ne!(name, "Created");
+    }
+}

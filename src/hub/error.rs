@@ -11,7 +11,7 @@ pub enum HubError {
     /// The data folder can't be used.
     #[error(
         "can't {action} {}: {source}: check that this user owns it and may write there, or choose another data \
-         folder by `--data`",
+         folder (`data`)",
         path.display()
     )]
     Folder {
@@ -22,9 +22,15 @@ pub enum HubError {
         /// The system's words.
         source: io::Error,
     },
+    /// The data folder is none.
+    #[error("{} is a file, not a folder: move it away, or choose another data folder (`data`)", path.display())]
+    NotAFolder {
+        /// What was named.
+        path: PathBuf,
+    },
     /// Another hub uses the data folder.
     #[error(
-        "the data folder {} is in use by another hub: stop that one, or choose another data folder by `--data`",
+        "the data folder {} is in use by another hub: stop that one, or choose another data folder (`data`)",
         path.display()
     )]
     InUse {
@@ -33,8 +39,9 @@ pub enum HubError {
     },
     /// The address can't be listened on.
     #[error(
-        "can't listen on {addr}: {source}: stop what listens there, or set `hub.internal_ip` and \
-         `hub.internal_port` to another address (port 0: any free one)"
+        "can't listen on {addr}: {source}: {}set `hub.internal_ip` and `hub.internal_port` to another address \
+         (port 0: any free one)",
+        why_not_listening(source)
     )]
     Address {
         /// The address.
@@ -75,12 +82,21 @@ pub enum HubError {
     Vanished,
 }
 
+/// What the system's words mean, and what to do besides setting another address.
+fn why_not_listening(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => "stop what listens there, or ",
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address: ",
+        _ => "",
+    }
+}
+
 impl HubError {
     /// The stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Folder { .. } => code::DATA_FOLDER,
+            Self::Folder { .. } | Self::NotAFolder { .. } => code::DATA_FOLDER,
             Self::InUse { .. } => code::DB_IN_USE,
             Self::Address { .. } => code::ADDRESS,
             Self::Store(error) => error.code(),
@@ -89,5 +105,23 @@ impl HubError {
             Self::Failed(error) => error.code(),
             Self::Thread(_) | Self::GaveUp { .. } | Self::Vanished => code::INTERNAL,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_cannot_be_had_says_why() {
+        let text = |kind: io::ErrorKind| {
+            HubError::Address { addr: ([192, 0, 2, 1], 50001).into(), source: kind.into() }.to_string()
+        };
+        let (used, foreign) = (text(io::ErrorKind::AddrInUse), text(io::ErrorKind::AddrNotAvailable));
+        assert!(used.contains("192.0.2.1:50001") && used.contains("stop what listens there"), "{used}");
+        assert!(
+            foreign.contains("this machine has no such address") && !foreign.contains("stop"),
+            "{foreign}"
+        );
     }
 }

@@ -33,10 +33,13 @@ impl DataFolder {
     /// Makes the folder if need be, and takes it.
     ///
     /// # Errors
-    /// [`HubError::Folder`] if it can't be made or written, [`HubError::InUse`] if another hub has it.
+    /// [`HubError::Folder`] if it can't be made or written, [`HubError::NotAFolder`], [`HubError::InUse`] if another hub has it.
     pub fn take(path: &Path) -> Result<Self, HubError> {
         let failed =
             |action: &'static str, source| HubError::Folder { action, path: path.to_owned(), source };
+        if path.is_file() {
+            return Err(HubError::NotAFolder { path: path.to_owned() });
+        }
         if !path.is_dir() {
             DirBuilder::new()
                 .recursive(true)
@@ -142,6 +145,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
         std::fs::write(&file, "").unwrap();
+        let error = DataFolder::take(&file).unwrap_err();
+        assert!(error.to_string().contains("is a file, not a folder"), "{error}");
         let error = DataFolder::take(&file.join("data")).unwrap_err();
         assert!(error.to_string().contains("file/data"), "{error}");
         assert_eq!(error.code(), crate::event::code::DATA_FOLDER);

@@ -45,8 +45,9 @@ impl Bundle {
             match error.kind() {
                 io::ErrorKind::NotFound => refused(
                     path,
-                    "isn't there: a hub writes one into its data folder at its first start; \
-                 elsewhere, copy one that was issued for this machine"
+                    "isn't there: a hub writes one into its data folder at its first start. Name that folder \
+                     (`--data-folder`, EVENTFLOW_DATA), or the file itself (`--bundle`, EVENTFLOW_BUNDLE); on \
+                     another machine, copy the file there first"
                         .to_owned(),
                 ),
                 _ => refused(path, format!("can't be read ({error}): check its owner and mode")),
@@ -143,6 +144,8 @@ pub(super) fn name_of(id: &str) -> Option<&str> {
 }
 
 fn refused(path: &Path, reason: String) -> PkiError {
+    // Absolute, since the folder that a program was started in is often the reason.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     PkiError::Bundle { bundle: path.display().to_string(), reason }
 }
 

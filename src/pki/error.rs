@@ -1,11 +1,12 @@
 //! What can go wrong with certificates, keys and handshakes.
 
-use std::{error::Error, path::PathBuf, time::Duration};
+use std::{error::Error, fmt, path::PathBuf, time::Duration};
 
 use crate::event::{Fault, code};
 
-/// An error of this layer. Its text says what, which certificate, why and what to do.
-#[derive(Debug, thiserror::Error)]
+/// An error of this layer. Its text says what, which certificate, why and what to do. `Debug` is that text with its
+/// code, since it is what a `main` that returns the error prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum PkiError {
     /// A configured name breaks the rules.
@@ -122,6 +123,12 @@ impl PkiError {
 
     pub(crate) fn certificate(certificate: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Certificate { certificate: certificate.into(), reason: reason.into() }
+    }
+}
+
+impl fmt::Debug for PkiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} ({})", self.code())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can go wrong, one small kind per operation. Each has a stable [`code`] and says whether the same
-//! call may succeed later.
+//! call may succeed later. Their `Debug` is the sentence too, with its code, since that is what a `main` that
+//! returns an error prints.
 
 use std::{fmt, time::Duration};
 
@@ -20,8 +21,20 @@ impl fmt::Display for Tried {
     }
 }
 
+macro_rules! debug_is_a_sentence {
+    ($($error:ident),*) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{self} ({})", self.code())
+            }
+        }
+    )*};
+}
+
+debug_is_a_sentence!(ConnectError, PublishError, SubscribeError, ConsumeError, SettleError, ReadError);
+
 /// [`Spoke::connect`](crate::spoke::Spoke::connect) failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The configuration names no hub.
@@ -77,7 +90,7 @@ impl ConnectError {
 }
 
 /// A publish failed.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
     /// The id, domain, name, pid or rid breaks the rules; nothing was sent.
@@ -111,7 +124,7 @@ fn because(last: &Option<Fault>) -> String {
 }
 
 /// A subscription could not be made.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubscribeError {
     /// A pattern breaks the rules; nothing was sent.
@@ -132,7 +145,7 @@ pub enum SubscribeError {
 }
 
 /// A consumer could not be registered or stopped.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConsumeError {
     /// A pattern breaks the rules; nothing was sent.
@@ -156,7 +169,7 @@ pub enum ConsumeError {
 }
 
 /// A claim could not be settled: its ack, nack or release has no effect, or none that is known.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettleError {
     /// The hub gave the event to somebody else or recorded its outcome already.
@@ -180,14 +193,14 @@ pub enum SettleError {
 }
 
 /// A read failed: of one event, a log or a trace.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The id, domain or pid breaks the rules; nothing was sent.
     #[error(transparent)]
     Text(#[from] InvalidText),
     /// No event has this id.
-    #[error("no event has the id {id:?}: it was never stored, or it was deleted")]
+    #[error("no event has the id {id:?}: it was never stored here")]
     NotFound {
         /// The id that was asked for.
         id: String,

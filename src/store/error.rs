@@ -14,7 +14,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 #[non_exhaustive]
 pub enum StoreError {
     /// An event of this id but other content is stored.
-    #[error("the event {id} is already stored with another {field}: publish new content under a new id")]
+    #[error("the event {id:?} is already stored with {}: publish new content under a new id", other(field))]
     EventConflict {
         /// The id that both have.
         id: EventId,
@@ -22,7 +22,9 @@ pub enum StoreError {
         field: &'static str,
     },
     /// `rid` names no event.
-    #[error("the event {id} answers {rid}, which is not stored: publish {rid} first, or leave `rid` out")]
+    #[error(
+        "the event {id:?} answers {rid:?}, which is not stored: publish that one first, or leave `rid` out"
+    )]
     RidNotFound {
         /// The event that was to be published.
         id: EventId,
@@ -30,13 +32,13 @@ pub enum StoreError {
         rid: EventId,
     },
     /// No event has this id.
-    #[error("no event has the id {id}: it was never published here, or it was deleted")]
+    #[error("no event has the id {id:?}: it was never stored here")]
     EventNotFound {
         /// The id.
         id: EventId,
     },
     /// The event has its outcome already.
-    #[error("the outcome of the event {id} is already recorded: this claim came too late, drop its result")]
+    #[error("the outcome of the event {id:?} is already recorded: this claim came too late, drop its result")]
     ClaimLost {
         /// The event.
         id: EventId,
@@ -59,7 +61,7 @@ pub enum StoreError {
     /// The database was made by a newer version.
     #[error(
         "the database {place} has the migration `{migration}`, which this version of Eventflow doesn't know: \
-         start the newer version that made it, or use another data folder"
+         start the newer version that made it, or choose another data folder (`data`)"
     )]
     SchemaNewer {
         /// Which database.
@@ -93,6 +95,11 @@ pub enum StoreError {
         /// The database's words.
         source: DbErr,
     },
+}
+
+/// There is no plural of data.
+fn other(field: &str) -> String {
+    if field == "data" { "other data".to_owned() } else { format!("another {field}") }
 }
 
 impl StoreError {

@@ -126,8 +126,25 @@ pub struct AttemptRow {
     pub error: String,
 }
 
+/// What is shown of an error's beginning, in bytes.
+const SHOWN_HEAD: usize = 256;
+/// And of its end: a command's reason is the last that it wrote, so that this is the larger part.
+const SHOWN_TAIL: usize = 768;
+/// Stands for what is left out.
+const LEFT_OUT: &str = " … ";
+
+/// The beginning and the end of a long text, each cut between characters.
+fn ends_of(text: String) -> String {
+    if text.len() <= SHOWN_HEAD + LEFT_OUT.len() + SHOWN_TAIL {
+        return text;
+    }
+    let head = text.floor_char_boundary(SHOWN_HEAD);
+    let tail = text.ceil_char_boundary(text.len() - SHOWN_TAIL);
+    format!("{}{LEFT_OUT}{}", &text[..head], &text[tail..])
+}
+
 impl From<AttemptRow> for Attempt {
-    /// For people: the error's text is cut to 1 KiB.
+    /// For people: of an error's text longer than 1 KiB only the beginning and the end are shown.
     fn from(row: AttemptRow) -> Self {
         Attempt {
             number: row.number,
@@ -136,7 +153,24 @@ impl From<AttemptRow> for Attempt {
             started: row.started,
             ended: row.ended,
             reason: row.reason,
-            error: super::sql::cut(row.error, 1024),
+            error: ends_of(row.error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_error_the_beginning_and_the_end_are_shown() {
+        for short in [String::new(), "no such customer".to_owned(), "x".repeat(1024)] {
+            assert_eq!(ends_of(short.clone()), short);
+        }
+        let long = format!("Traceback{}ValueError: no such customer", "é".repeat(4000));
+        let shown = ends_of(long);
+        assert!(shown.starts_with("Traceback") && shown.ends_with("ValueError: no such customer"), "{shown}");
+        assert!(shown.contains("é … é"), "{shown}");
+        assert!(shown.len() <= SHOWN_HEAD + LEFT_OUT.len() + SHOWN_TAIL, "{}", shown.len());
     }
 }

@@ -331,7 +331,7 @@ pub struct Attempt {
     pub ended: i64,
     /// `nack`, `link lost`, …
     pub reason: String,
-    /// The error text that the consumer gave, cut to 1 KiB here.
+    /// The error text that the consumer gave; of a long one the first 256 and the last 768 bytes.
     #[serde(default)]
     pub error: String,
 }

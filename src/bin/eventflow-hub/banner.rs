@@ -14,19 +14,15 @@ pub(crate) struct Ready<'a> {
     /// SHA-256 of the root certificate, hexadecimal with colons.
     pub(crate) fingerprint: &'a str,
     pub(crate) admin: Option<SocketAddr>,
-    /// What to type for the client program.
-    pub(crate) client: &'a str,
+    /// What to type for the client program; nothing where nobody is there to type it.
+    pub(crate) client: Option<&'a str>,
 }
 
-/// The banner: where the hub is, and what to type next.
+/// The banner: where the hub is, and for people what to type next.
 pub(crate) fn ready(ready: &Ready<'_>) -> String {
     let data = ready.data.display();
     let admin = ready.admin.map_or_else(|| "off".to_owned(), |address| format!("http://{address}/"));
-    let folder = if ready.is_default_folder {
-        String::new()
-    } else {
-        format!(" --data-folder {}", quoted(ready.data))
-    };
+    let next = ready.client.map_or_else(String::new, |client| next(client, ready));
     format!(
         "\
 Eventflow {version} is ready
@@ -36,24 +32,40 @@ Eventflow {version} is ready
   data folder  {data}
   CA (SHA-256) {fingerprint}
   admin        {admin}
-
-Next, in two other terminals:
-
-  {client} subscribe{folder} orders
-  {client} publish{folder} orders created --pid order-1 --data '{{\"total\":12}}'
-
+{next}
 ",
         version = env!("CARGO_PKG_VERSION"),
-        client = ready.client,
         id = ready.id,
         address = ready.address,
         fingerprint = ready.fingerprint,
     )
 }
 
+fn next(client: &str, ready: &Ready<'_>) -> String {
+    let folder = if ready.is_default_folder {
+        String::new()
+    } else {
+        format!(" --data-folder {}", quoted(ready.data))
+    };
+    format!(
+        "
+Next, in two other terminals:
+
+  {client} subscribe{folder} orders
+  {client} publish{folder} orders created --pid order-1 --data '{{\"total\":12}}'
+"
+    )
+}
+
 /// What to type for the client: its name if the shell finds it, else where it stands beside the hub's program, else,
-/// in a source tree where it isn't built yet, what builds and runs it.
-pub(crate) fn client(exe: &Path, here: &Path, path: Option<&OsStr>, exists: fn(&Path) -> bool) -> String {
+/// if cargo runs the hub and it isn't built yet, what builds and runs it.
+pub(crate) fn client(
+    exe: &Path,
+    here: &Path,
+    path: Option<&OsStr>,
+    by_cargo: bool,
+    exists: fn(&Path) -> bool,
+) -> String {
     const NAME: &str = "eventflow";
     let folder = exe.parent().unwrap_or(Path::new(""));
     let beside = folder.join(NAME);
@@ -62,10 +74,9 @@ pub(crate) fn client(exe: &Path, here: &Path, path: Option<&OsStr>, exists: fn(&
         NAME.to_owned()
     } else if exists(&beside) {
         quoted(beside.strip_prefix(here).unwrap_or(&beside))
-    } else if folder.ends_with("target/release") {
-        format!("cargo run --release --bin {NAME} --")
-    } else if folder.ends_with("target/debug") {
-        format!("cargo run --bin {NAME} --")
+    } else if by_cargo {
+        let profile = if folder.ends_with("release") { "--release " } else { "" };
+        format!("cargo run {profile}--bin {NAME} --")
     } else {
         NAME.to_owned()
     }
@@ -104,7 +115,7 @@ mod tests {
             address: ([127, 0, 0, 1], 50001).into(),
             data: Path::new("/home/me/eventflow-data"),
             is_default_folder: true,
-            client: "eventflow",
+            client: Some("eventflow"),
             fingerprint: "AB:CD",
             admin: Some(([127, 0, 0, 1], 50080).into()),
         };
@@ -119,6 +130,8 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         let data = Path::new("/var/lib/it's here");
+        let unread = ready(&Ready { client: None, ..hub });
+        assert!(unread.contains("CA (SHA-256) AB:CD") && !unread.contains("Next"), "{unread}");
         let elsewhere = ready(&Ready { data, is_default_folder: false, admin: None, ..hub });
         assert!(
             elsewhere.contains(r"eventflow subscribe --data-folder '/var/lib/it'\''s here' orders"),
@@ -132,11 +145,18 @@ mod tests {
         let here = Path::new("/src/eventflow");
         let built = Path::new("/src/eventflow/target/release/eventflow-hub");
         let path = Some(OsStr::new("/bin:/usr/local/bin"));
-        assert_eq!(client(Path::new("/usr/local/bin/eventflow-hub"), here, path, |_| true), "eventflow");
-        assert_eq!(client(built, here, path, |_| true), "target/release/eventflow");
-        assert_eq!(client(built, here, path, |_| false), "cargo run --release --bin eventflow --");
-        assert_eq!(client(Path::new("/opt/e/eventflow-hub"), here, path, |_| true), "/opt/e/eventflow");
-        assert_eq!(client(Path::new(""), here, None, |_| false), "eventflow");
+        assert_eq!(
+            client(Path::new("/usr/local/bin/eventflow-hub"), here, path, true, |_| true),
+            "eventflow"
+        );
+        assert_eq!(client(built, here, path, true, |_| true), "target/release/eventflow");
+        assert_eq!(client(built, here, path, false, |_| false), "eventflow");
+        assert_eq!(client(built, here, path, true, |_| false), "cargo run --release --bin eventflow --");
+        assert_eq!(
+            client(Path::new("/opt/e/eventflow-hub"), here, path, false, |_| true),
+            "/opt/e/eventflow"
+        );
+        assert_eq!(client(Path::new(""), here, None, false, |_| false), "eventflow");
     }
 
     #[test]

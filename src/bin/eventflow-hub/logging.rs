@@ -31,7 +31,8 @@ fn filter(level: LogLevel) -> EnvFilter {
         LogLevel::Debug => ("debug", "warn"),
         LogLevel::Trace => ("trace", "warn"),
     };
-    EnvFilter::new(format!("{others},eventflow={own},eventflow_hub={own}"))
+    // The HTTP server takes each request that it can't read, such as the start of TLS, for an error of the hub.
+    EnvFilter::new(format!("{others},actix_http::h1::dispatcher=off,eventflow={own},eventflow_hub={own}"))
 }
 
 /// Makes a panic one line of the log; the backtrace is for those who set `RUST_BACKTRACE`.
@@ -62,7 +63,13 @@ mod tests {
 
     #[test]
     fn our_own_level_leaves_others_at_warn() {
-        assert_eq!(filter(LogLevel::Trace).to_string(), "eventflow_hub=trace,eventflow=trace,warn");
-        assert_eq!(filter(LogLevel::Error).to_string(), "eventflow_hub=error,eventflow=error,error");
+        assert_eq!(
+            filter(LogLevel::Trace).to_string(),
+            "actix_http::h1::dispatcher=off,eventflow_hub=trace,eventflow=trace,warn"
+        );
+        assert_eq!(
+            filter(LogLevel::Error).to_string(),
+            "actix_http::h1::dispatcher=off,eventflow_hub=error,eventflow=error,error"
+        );
     }
 }

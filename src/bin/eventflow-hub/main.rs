@@ -9,7 +9,7 @@ mod signals;
 
 use std::{io::Write as _, process::ExitCode};
 
-use eventflow::config::{self, ConfigProblems, FileText, Loaded};
+use eventflow::config::{self, ConfigProblems, FileText, Loaded, Warning};
 
 use crate::arguments::{Action, Arguments};
 
@@ -32,9 +32,7 @@ fn main() -> ExitCode {
                 Err(sentence) => return exit::configuration(&sentence),
             };
             if arguments.action == Action::Check {
-                for warning in &loaded.warnings {
-                    eprintln!("warning: {warning}");
-                }
+                warn(&loaded.warnings);
                 return print(&banner::effective(&loaded));
             }
             logging::start(&loaded.config.log);
@@ -60,8 +58,18 @@ fn load(arguments: &Arguments) -> Result<Loaded, String> {
     // spelled like one.
     let variables = std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    config::load(file, variables, arguments.flags.iter().cloned())
-        .map_err(|problems: ConfigProblems| problems.to_string())
+    config::load(file, variables, arguments.flags.iter().cloned()).map_err(|refused: ConfigProblems| {
+        // A misspelled variable may be the very reason.
+        warn(&refused.warnings);
+        refused.to_string()
+    })
+}
+
+/// Says what may surprise while there is no log yet.
+fn warn(warnings: &[Warning]) {
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
 }
 
 /// Writes to standard output. Whoever closed it doesn't want it: that is no fault.

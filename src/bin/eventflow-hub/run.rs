@@ -1,9 +1,9 @@
 //! Runs the hub until a signal stops it.
 
-use std::{path::Path, process::ExitCode};
+use std::{io::IsTerminal as _, path::Path, process::ExitCode};
 
 use eventflow::{
-    config::HubConfig,
+    config::{HubConfig, show_duration},
     event::code,
     hub::{Hub, HubHandle},
 };
@@ -27,6 +27,7 @@ async fn serve(config: HubConfig) -> ExitCode {
             return exit::failed(code::INTERNAL, &format!("the program can't listen to signals: {error}"));
         }
     };
+    let drain = show_duration(config.limits.drain);
     let is_default_folder = config.data == HubConfig::default().data;
     let mut hub = match Hub::builder().config(config).start().await {
         Ok(hub) => hub,
@@ -34,7 +35,9 @@ async fn serve(config: HubConfig) -> ExitCode {
     };
     tell(&hub, is_default_folder);
     tokio::select! {
-        signal = signals.next() => tracing::info!("{signal}: the hub stops"),
+        signal = signals.next() => tracing::info!(
+            "{signal}: the hub stops (waits up to {drain} for claims in hand; again: at once)"
+        ),
         ended = hub.end() => {
             return match ended {
                 Ok(_) => ExitCode::SUCCESS,
@@ -61,8 +64,12 @@ fn tell(hub: &HubHandle, is_default_folder: bool) {
         &std::env::current_exe().unwrap_or_default(),
         &std::env::current_dir().unwrap_or_default(),
         std::env::var_os("PATH").as_deref(),
+        // cargo sets it for what it runs.
+        std::env::var_os("CARGO").is_some(),
         Path::exists,
     );
+    // In a pipe or a journal only the facts are of use.
+    let client = std::io::stdout().is_terminal().then_some(client.as_str());
     print(&banner::ready(&banner::Ready {
         id: &info.id,
         address: info.address,
@@ -70,7 +77,7 @@ fn tell(hub: &HubHandle, is_default_folder: bool) {
         is_default_folder,
         fingerprint: &info.fingerprint,
         admin: info.admin,
-        client: &client,
+        client,
     }));
     tracing::info!(hub.id = info.id, address = %info.address, "ready");
 }

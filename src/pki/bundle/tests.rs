@@ -46,7 +46,7 @@ async fn what_is_wrong_is_said() {
     let authority = authority().await;
     let good = bundle(&authority);
     let missing = Bundle::read("/nowhere/bundle.toml").unwrap_err().to_string();
-    assert!(missing.contains("isn't there") && missing.contains("copy one"), "{missing}");
+    assert!(missing.contains("isn't there") && missing.contains("--data-folder"), "{missing}");
 
     assert!(refusal("this is no toml").contains("is no bundle"));
     let without_root = toml_of(&good).replace("root = ", "toor = ");

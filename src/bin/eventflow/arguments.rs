@@ -16,7 +16,8 @@ Exit codes:
   130 cut short by a second signal
 
 People's output on a terminal; JSON lines with --json and wherever standard output is no terminal.
-The first SIGINT or SIGTERM ends what is under way, the second cuts it short.";
+The first SIGINT or SIGTERM ends what is under way, the second cuts it short: commands of --exec are
+killed and their events handed back; that counts as an attempt.";
 
 /// Publish, subscribe, consume and read events.
 #[derive(Debug, Parser)]
@@ -27,7 +28,7 @@ pub(crate) struct Cli {
     /// Print JSON lines, even on a terminal
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Tell on standard error when links come and go
+    /// Tell more on standard error: each link and each attempt to make one
     #[arg(long, short, global = true, help_heading = "Output")]
     pub(crate) verbose: bool,
     #[command(subcommand)]

@@ -58,7 +58,7 @@ impl HubProcess {
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut banner = String::new();
-        while !banner.contains(" publish ") && stdout.read_line(&mut banner).unwrap() > 0 {}
+        while !banner.contains("\n  admin ") && stdout.read_line(&mut banner).unwrap() > 0 {}
         let after = |word: &str| {
             let line = banner.lines().find_map(|line| line.trim().strip_prefix(word));
             let value = line.unwrap_or_else(|| panic!("{word} in {banner:?}")).trim();

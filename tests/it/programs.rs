@@ -143,8 +143,8 @@ impl Started {
             .unwrap();
         let mut banner = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
-        // The banner's last line names `publish`; a hub that fails closes its output.
-        while !banner.contains(" publish ") && lines.read_line(&mut banner).unwrap() > 0 {}
+        // The last fact of the banner is where admin HTTP is; a hub that fails closes its output.
+        while !banner.contains("\n  admin ") && lines.read_line(&mut banner).unwrap() > 0 {}
         assert!(banner.contains("is ready"), "{banner}");
         Self { child: Some(child), banner, data: Some(data) }
     }

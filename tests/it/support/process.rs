@@ -138,8 +138,8 @@ impl Process {
         let mut stdout = BufReader::new(stdout);
         let mut banner = String::new();
         let telling = async {
-            // Its last line names `publish`; a hub that fails closes its output.
-            while !banner.contains(" publish ") && stdout.read_line(&mut banner).await.unwrap() > 0 {}
+            // Its last fact is where admin HTTP is; a hub that fails closes its output.
+            while !banner.contains("\n  admin ") && stdout.read_line(&mut banner).await.unwrap() > 0 {}
         };
         timeout(PATIENCE, telling).await.expect("a banner in time");
         assert!(banner.contains("is ready"), "{banner}");

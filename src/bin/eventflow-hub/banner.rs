@@ -14,7 +14,7 @@ pub(crate) struct Ready<'a> {
     /// SHA-256 of the root certificate, hexadecimal with colons.
     pub(crate) fingerprint: &'a str,
     pub(crate) admin: Option<SocketAddr>,
-    /// What to type for the client program; nothing where nobody is there to type it.
+    /// What to type for the client program; nothing where nobody is there to type it: with a log for programs.
     pub(crate) client: Option<&'a str>,
 }
 

@@ -1,9 +1,9 @@
 //! Runs the hub until a signal stops it.
 
-use std::{io::IsTerminal as _, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 use eventflow::{
-    config::{HubConfig, show_duration},
+    config::{HubConfig, LogFormat, show_duration},
     event::code,
     hub::{Hub, HubHandle},
 };
@@ -28,12 +28,13 @@ async fn serve(config: HubConfig) -> ExitCode {
         }
     };
     let drain = show_duration(config.limits.drain);
+    let for_people = config.log.format == LogFormat::Human;
     let is_default_folder = config.data == HubConfig::default().data;
     let mut hub = match Hub::builder().config(config).start().await {
         Ok(hub) => hub,
         Err(error) => return exit::failed(error.code(), &error.to_string()),
     };
-    tell(&hub, is_default_folder);
+    tell(&hub, is_default_folder, for_people);
     tokio::select! {
         signal = signals.next() => tracing::info!(
             "{signal}: the hub stops (waits up to {drain} for claims in hand; again: at once)"
@@ -58,7 +59,7 @@ async fn serve(config: HubConfig) -> ExitCode {
     }
 }
 
-fn tell(hub: &HubHandle, is_default_folder: bool) {
+fn tell(hub: &HubHandle, is_default_folder: bool, for_people: bool) {
     let info = hub.info();
     let client = banner::client(
         &std::env::current_exe().unwrap_or_default(),
@@ -68,8 +69,6 @@ fn tell(hub: &HubHandle, is_default_folder: bool) {
         std::env::var_os("CARGO").is_some(),
         Path::exists,
     );
-    // In a pipe or a journal only the facts are of use.
-    let client = std::io::stdout().is_terminal().then_some(client.as_str());
     print(&banner::ready(&banner::Ready {
         id: &info.id,
         address: info.address,
@@ -77,7 +76,8 @@ fn tell(hub: &HubHandle, is_default_folder: bool) {
         is_default_folder,
         fingerprint: &info.fingerprint,
         admin: info.admin,
-        client,
+        // A log for programs is read by programs.
+        client: for_people.then_some(client.as_str()),
     }));
     tracing::info!(hub.id = info.id, address = %info.address, "ready");
 }

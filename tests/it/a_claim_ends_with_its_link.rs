@@ -168,7 +168,10 @@ async fn a_second_hub_is_kept_off_the_folder() {
     let second = config(&hub.folder);
     let error = timeout(PATIENCE, Hub::builder().config(second).start()).await.unwrap().unwrap_err();
     assert_eq!(error.code(), code::DB_IN_USE);
-    assert!(matches!(error, HubError::InUse { .. }) && error.to_string().contains("--data"), "{error}");
+    assert!(
+        matches!(error, HubError::InUse { .. }) && error.to_string().contains("choose another data folder"),
+        "{error}"
+    );
     // The first one doesn't notice.
     publish(&hub, 1).await;
     hub.stop().await;

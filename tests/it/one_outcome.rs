@@ -134,13 +134,14 @@ async fn a_nack_is_final_and_its_text_is_kept() {
     created(&spoke, "bad").await;
     let claim = claims.next().await.unwrap();
     assert_eq!((claim.event().id.as_str(), claim.attempt()), ("bad", 1));
-    let text = format!("no such customer{}", "!".repeat(2_000));
+    let text = format!("no such customer{}the end", "!".repeat(2_000));
     claim.nack(text.clone()).await.unwrap();
     let trace = spoke.show("bad").await.unwrap().1;
     assert_eq!(trace.state, "dead");
     assert_eq!(trace.attempts.len(), 1);
     assert_eq!((trace.attempts[0].number, &*trace.attempts[0].reason), (1, "nack"));
-    assert_eq!(trace.attempts[0].error, text[..1024], "the first KiB is shown");
+    let shown = format!("{} … {}", &text[..256], &text[text.len() - 768..]);
+    assert_eq!(trace.attempts[0].error, shown, "the beginning and the end are shown");
     spoke.close().await;
 
     // Not even a new start offers it again.

@@ -149,7 +149,10 @@ impl Connection {
                 self.core.deliveries.signal(Stop { outlet, req, sub });
                 Ok(())
             }
-            other => Err(Fault::refused(code::UNSUPPORTED, format!("{} isn't served by this hub yet", other.verb()))),
+            other => Err(Fault::refused(
+                code::UNSUPPORTED,
+                format!("{} isn't served by this hub yet", other.verb()),
+            )),
         }
     }
 

@@ -8,6 +8,7 @@ mod replies;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod waits;
 mod window;
 
 use std::{
@@ -19,7 +20,9 @@ use bytes::BytesMut;
 use tokio::time::Instant;
 
 pub(super) use self::replies::Heard;
-use self::{consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions};
+use self::{
+    consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions, waits::Waits,
+};
 use super::{
     Drained, PublishError, Status,
     backoff::Backoff,
@@ -66,6 +69,7 @@ pub(super) struct Session {
     restores: VecDeque<(Instant, Asked)>,
     publishes: Publishes,
     queries: Queries,
+    waits: Waits,
     subscriptions: Subscriptions,
     consumers: Consumers,
 }
@@ -91,6 +95,7 @@ impl Session {
             restores: VecDeque::new(),
             publishes: Publishes::new(retry),
             queries: Queries::default(),
+            waits: Waits::default(),
             subscriptions: Subscriptions::default(),
             consumers: Consumers::default(),
         }
@@ -123,6 +128,7 @@ impl Session {
         self.pong = None;
         self.publishes.link_down(fault);
         self.queries.link_down();
+        self.waits.link_down();
         self.subscriptions.link_down();
         self.consumers.link_down();
         for (_, asked) in self.asked.drain() {
@@ -145,15 +151,17 @@ impl Session {
     /// Takes what a handle asks. `Close` is the task's own.
     pub(super) fn command(&mut self, command: Command) {
         match command {
-            Command::Publish(publish) if self.takes_requests() => {
+            Command::Write(write) if self.takes_requests() => {
                 let req = self.next_req();
-                self.publishes.add(req, publish);
+                self.publishes.add(req, write);
             }
-            Command::Publish(publish) => {
-                let _ = publish.answer.send(Err(PublishError::Closed(self.reason.clone())));
+            Command::Write(write) => {
+                let _ = write.answer.send(Err(PublishError::Closed(self.reason.clone())));
             }
             Command::Query { query, answer } if self.takes_requests() => self.queries.add(query, answer),
             Command::Query { answer, .. } => self.refuse(answer),
+            Command::Wait(wait) if self.takes_requests() => self.waits.add(wait),
+            Command::Wait(wait) => self.refuse(wait.answer),
             Command::Subscribe { key, subscribe, answer } if !self.closing => {
                 self.subscriptions.add(key, subscribe, answer);
                 self.subscribe(key);
@@ -206,6 +214,8 @@ impl Session {
     /// Tells callers whose deadline has passed, and does what was put off until now.
     pub(super) fn expire(&mut self, now: Instant) {
         self.publishes.expire(now);
+        self.queries.expire(now);
+        self.waits.expire(now);
         while let Some((_, token)) = self.releases.pop_front_if(|(due, _)| *due <= now) {
             self.settle(ClaimId { link: self.link, token }, Settle::Release, None);
         }
@@ -222,7 +232,8 @@ impl Session {
     pub(super) fn next_due(&self) -> Option<Instant> {
         let release = self.releases.front().map(|(due, _)| *due);
         let restore = self.restores.front().map(|(due, _)| *due);
-        self.publishes.next_due().into_iter().chain(release).chain(restore).min()
+        let held = [self.publishes.next_due(), self.queries.next_due(), self.waits.next_due()];
+        held.into_iter().flatten().chain(release).chain(restore).min()
     }
 
     /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.
@@ -235,7 +246,7 @@ impl Session {
         }
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is under way. Waits don't hold up the end: nobody knows how long they take.
     pub(super) fn is_drained(&self) -> bool {
         self.control.is_empty()
             && self.asked.is_empty()
@@ -249,7 +260,7 @@ impl Session {
         self.closing = true;
         self.reason = fault.clone();
         let open = std::mem::take(&mut self.asked);
-        let requests = self.queries.close(fault) + open.len();
+        let requests = self.queries.close(fault) + self.waits.close(fault) + open.len();
         for (_, asked) in open {
             if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(_, Some(answer)) = asked {
                 // A caller that has gone away needs no answer.
@@ -295,8 +306,11 @@ impl Session {
         if self.hub_drains {
             return None;
         }
-        let (req, event) = self.publishes.next(now)?;
-        Some(Request::Publish { req, event })
+        if let Some(request) = self.waits.next(self.req + 1, now) {
+            self.req += 1;
+            return Some(request);
+        }
+        self.publishes.next(now)
     }
 
     fn write(&mut self, request: Request, out: &mut BytesMut, now: Instant) {

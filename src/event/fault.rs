@@ -162,6 +162,8 @@ pub mod code {
     pub const VAULT: &str = "E_EVENTFLOW_VAULT";
     /// A bundle of credentials can't be read or lacks a part.
     pub const BUNDLE: &str = "E_EVENTFLOW_BUNDLE";
+    /// The admin HTTP needs the token, and it is missing or wrong.
+    pub const ADMIN_TOKEN: &str = "E_EVENTFLOW_ADMIN_TOKEN";
     /// No hub could be reached.
     pub const NO_HUB: &str = "E_EVENTFLOW_NO_HUB";
     /// The link to the hub was lost.

@@ -177,6 +177,14 @@ impl Port {
     }
 }
 
+/// The longest time that is told from forever: a year. More can overflow clocks.
+const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// The moment that lies so far ahead.
+pub(super) fn deadline_in(time: Duration) -> Instant {
+    Instant::now() + time.min(FOREVER)
+}
+
 /// What callers of a closed spoke are told if nothing better is known.
 pub(super) fn closed() -> Fault {
     Fault::refused(code::CLOSED, "the spoke was closed: connect a new one")

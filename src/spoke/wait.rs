@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{
     ReadError, Spoke, Timestamp, WaitError,
-    command::{Command, Failure, Found, Port, WaitCommand, Wanted},
+    command::{Command, Failure, Found, Port, WaitCommand, Wanted, deadline_in},
     query::Query,
     write::surprising,
 };
@@ -20,8 +20,6 @@ use crate::{
 
 /// How long a wait lasts that says nothing else.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest time-out that is told from forever: a year.
-const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// What to wait for, and for how long.
 ///
@@ -224,7 +222,7 @@ impl Port {
         timeout: Duration,
         named: Option<String>,
     ) -> Result<Found, WaitError> {
-        let deadline = Instant::now() + timeout.min(FOREVER);
+        let deadline = deadline_in(timeout);
         let (answer, answered) = oneshot::channel();
         let waiting = async {
             self.commands.reserve().await.ok()?.send(Command::Wait(WaitCommand { wanted, deadline, answer }));

@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{
     PublishError, Spoke,
-    command::{Answering, Command},
+    command::{Answering, Command, deadline_in},
 };
 use crate::{
     event::{Fault, NewEvent, code},
@@ -130,7 +130,7 @@ impl Spoke {
         deadline: Option<Duration>,
     ) -> Result<Answered, PublishError> {
         let waited = deadline.unwrap_or(self.inner.config.publish_deadline);
-        let deadline = Instant::now() + waited;
+        let deadline = deadline_in(waited);
         let bytes = write.weight() + OVERHEAD * write.events().len();
         let cost = u32::try_from(bytes.min(self.inner.config.publish_buffer.max(1))).unwrap_or(u32::MAX);
         let (answer, answered) = oneshot::channel();

@@ -1,5 +1,8 @@
 //! Waits: asked in slices, and asked again, with the rest of the time, when a link is lost.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     time::Duration,

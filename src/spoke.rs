@@ -29,6 +29,7 @@
 //! ```
 
 mod backoff;
+mod batch;
 mod caught;
 mod change;
 mod command;
@@ -40,6 +41,7 @@ mod error;
 mod handlers;
 mod lane;
 mod log;
+mod outcome;
 mod pids;
 mod publish;
 mod pulse;
@@ -86,7 +88,7 @@ pub use self::{
         ChangeError, ConnectError, ConsumeError, PublishError, ReadError, RequestError, ScheduleError,
         SettleError, StateError, SubscribeError, Tried, WaitError,
     },
-    handlers::{BoxError, Handlers, Received},
+    handlers::{BoxError, Handlers, Received, Unhandled},
     log::LogReader,
     pids::PidReader,
     publish::{Pending, Publish},

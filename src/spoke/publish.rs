@@ -12,11 +12,11 @@ use bytestring::ByteString;
 use super::{
     PublishError, Spoke,
     command::closed,
-    write::{Answered, Batch, Write, surprising},
+    write::{Answered, Write, surprising},
 };
 use crate::{
-    event::{Data, Domain, Event, EventId, Fault, InvalidData, Name, NewEvent, Pid, code},
-    wire::{Answer, MOST_EVENTS, Published},
+    event::{Data, Domain, Event, EventId, InvalidData, Name, NewEvent, Pid},
+    wire::{Answer, Published},
 };
 
 /// An event to publish.
@@ -38,7 +38,7 @@ pub struct Publish {
     pid: ByteString,
     rid: Option<ByteString>,
     data: Option<Data>,
-    deadline: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
 }
 
 impl Publish {
@@ -256,44 +256,5 @@ impl Spoke {
         let (event, deadline) = publish.check(|| self.new_id())?;
         let id = event.id.clone();
         Pending { id, answer: self.write(Write::Persist(event), deadline).await? }.await
-    }
-
-    /// Publishes up to 1,000 events together: all of them or, if one is refused, none. The answers stand in the order
-    /// of the events; no events, no answers. Each event keeps the id that it was given or that is made for it, and
-    /// what a lost link leaves in doubt is sent again under the same ids, until the shortest of their deadlines.
-    ///
-    /// ```no_run
-    /// use eventflow::spoke::{Publish, Spoke};
-    ///
-    /// # async fn example(spoke: Spoke) -> Result<(), Box<dyn std::error::Error>> {
-    /// let order = Publish::new("orders", "created", "order-1").id("order-1-created");
-    /// let bill = Publish::new("bills", "drawn", "bill-1").rid("order-1-created");
-    /// let published = spoke.publish_all(vec![order, bill]).await?;
-    /// assert!(published[0].seq < published[1].seq);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`PublishError`] of the event that is refused, whose text names it, or of the batch: nothing is sent if there
-    /// are more than 1,000 events or if the hub's limits on one event or one record don't allow them.
-    pub async fn publish_all(&self, batch: Vec<Publish>) -> Result<Vec<Published>, PublishError> {
-        if batch.is_empty() {
-            return Ok(Vec::new());
-        }
-        if batch.len() > MOST_EVENTS {
-            let text = format!("the batch has {} events, at most {MOST_EVENTS} may be", batch.len());
-            return Err(PublishError::Refused(Fault::refused(code::INVALID_BATCH, text)));
-        }
-        let deadline = batch.iter().filter_map(|publish| publish.deadline).min();
-        let checked = batch.into_iter().map(|publish| Ok(publish.check(|| self.new_id())?.0));
-        let events = checked.collect::<Result<Vec<_>, PublishError>>()?;
-        let count = events.len();
-        match self.write(Write::Batch(Batch::new(events)), deadline).await?.await {
-            Ok(Ok(Answer::Batch(published))) if published.len() == count => Ok(published),
-            Ok(Ok(other)) => Err(PublishError::Refused(surprising(&other))),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(PublishError::Closed(closed())),
-        }
     }
 }

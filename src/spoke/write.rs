@@ -9,6 +9,7 @@ use tokio::{
 
 use super::{
     PublishError, Spoke,
+    batch::Batch,
     command::{Answering, Command, deadline_in},
 };
 use crate::{
@@ -18,8 +19,6 @@ use crate::{
 
 /// What an event counts in the publish buffer besides its own bytes.
 const OVERHEAD: usize = 512;
-/// The verb, the number and the separators of a batch's record, at most.
-const BATCH_FRAME: u64 = 32;
 
 /// A request that stores something. Under the same ids it may be sent again at any time.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,46 +29,13 @@ pub(super) enum Write {
     Batch(Batch),
 }
 
-/// Events that are stored together or not at all.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Batch {
-    events: Vec<NewEvent>,
-    /// The bytes of their JSON.
-    json: u64,
-}
-
-impl Batch {
-    pub(super) fn new(events: Vec<NewEvent>) -> Self {
-        let mut counter = Counter(0);
-        // A counter takes everything, and checked data is JSON; if one ever weren't, the hub would refuse it.
-        if let Err(error) = serde_json::to_writer(&mut counter, &events) {
-            tracing::error!(%error, "a batch can't be written as JSON");
-        }
-        Self { events, json: counter.0 }
-    }
-}
-
-/// Counts the bytes that are written to it.
-struct Counter(u64);
-
-impl std::io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Write {
     fn events(&self) -> &[NewEvent] {
         match self {
             Write::Publish(event) | Write::Persist(event) | Write::Schedule { event, .. } => {
                 std::slice::from_ref(event)
             }
-            Write::Batch(batch) => &batch.events,
+            Write::Batch(batch) => batch.events(),
         }
     }
 
@@ -89,7 +55,7 @@ impl Write {
             return Some(Fault::refused(code::EVENT_TOO_LARGE, text));
         }
         let Write::Batch(batch) = self else { return None };
-        let (bytes, most) = (batch.json.saturating_add(BATCH_FRAME), limits.record_bytes);
+        let (bytes, most) = (batch.record_bytes(), limits.record_bytes);
         (bytes > most).then(|| {
             let text =
                 format!("the batch takes {bytes} bytes, the hub takes {most}: publish fewer events at once");
@@ -102,7 +68,7 @@ impl Write {
             Write::Publish(event) => Request::Publish { req, event },
             Write::Persist(event) => Request::Persist { req, event },
             Write::Schedule { due, event } => Request::Schedule { req, due, event },
-            Write::Batch(Batch { events, .. }) => Request::Batch { req, events },
+            Write::Batch(batch) => Request::Batch { req, events: batch.into_events() },
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::{publishes::Publishes, *};
 use crate::{
-    event::{Data, Domain, EventId, Name, NewEvent, Pid},
+    event::{Data, Domain, EventId, Name, NewEvent, Pid, code},
     spoke::write::{Write, WriteCommand},
     wire::{Answer, Published},
 };

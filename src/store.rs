@@ -16,6 +16,7 @@ mod events;
 mod hubs;
 mod migration;
 mod page;
+mod readers;
 mod sql;
 mod sqlite;
 #[cfg(test)]
@@ -25,8 +26,6 @@ mod trace;
 mod write;
 
 use std::{path::PathBuf, sync::Arc};
-
-use sea_orm::DatabaseConnection;
 
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
@@ -61,7 +60,7 @@ impl StoreConfig {
 pub enum Place {
     /// A file; it and its folder are made if they don't exist, readable for this user alone.
     File(PathBuf),
-    /// In memory, gone with the last [`Store`]: for tests and trials.
+    /// In memory, gone with the last [`Store`]: no file at all. Reads share the writer's connection, one at a time.
     Memory,
 }
 
@@ -88,7 +87,7 @@ pub enum Durability {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<sqlite::Writer>,
-    readers: DatabaseConnection,
+    readers: readers::Readers,
 }
 
 impl std::fmt::Debug for Store {
@@ -110,8 +109,7 @@ impl Store {
     /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last
     /// connection folds the write-ahead log into the database, which a reader may not.
     pub async fn close(self) {
-        // A failed close leaves nothing to do: the process gives the files back.
-        let _ = self.readers.close().await;
+        self.readers.close().await;
         self.writer.close().await;
     }
 

@@ -2,7 +2,6 @@
 
 use eventflow::config::HubConfig;
 use eventflow::hub::Hub;
-use eventflow::pki::Bundle;
 use eventflow::spoke::{Consume, Publish, Spoke, SpokeConfig};
 
 #[tokio::main]
@@ -15,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hub = Hub::builder().config(config).data(folder.path()).start().await?;
     println!("{} listens on {}", hub.info().id, hub.info().address);
 
-    let spoke = Spoke::connect(SpokeConfig::from_bundle(Bundle::read(&hub.info().bundle)?)).await?;
+    let spoke = Spoke::connect(SpokeConfig::from_bundle(hub.bundle())).await?;
     let (handled, mut done) = tokio::sync::mpsc::channel(1);
     let consumer = spoke
         .consume(Consume::new("orders", "created"), move |event| {

@@ -14,11 +14,11 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    Command, End, HubError, HubInfo,
+    Command, End, HubBuilder, HubError, HubInfo, Started,
     core::CoreParts,
     drain::DrainOutcome,
-    folder::{DATABASE, DataFolder, KEY_PHRASE, OPERATOR},
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
+    home::Home,
 };
 use crate::{
     actors::{
@@ -34,7 +34,7 @@ use crate::{
     event::Uid,
     metrics::{Metrics, Readiness},
     pki::{self, Authority, Lifetimes, Names, Secret, Vault},
-    store::{self, HubRow, Place, Store, StoreConfig},
+    store::{self, HubRow, Store, StoreConfig},
     wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
 };
 
@@ -43,16 +43,16 @@ const OVERTIME: Duration = Duration::from_secs(5);
 
 /// Starts, tells how that went, serves, drains.
 pub async fn run(
-    config: HubConfig,
+    builder: HubBuilder,
     metrics: Metrics,
     readiness: watch::Sender<Readiness>,
-    ready: oneshot::Sender<Result<HubInfo, HubError>>,
+    ready: oneshot::Sender<Result<Started, HubError>>,
     mut asked: mpsc::UnboundedReceiver<Command>,
 ) -> End {
     metrics.set_readiness(&Readiness::Starting);
-    let grace = config.limits.drain;
-    let mut running = match start(config, &metrics, &readiness).await {
-        Ok(running) => running,
+    let grace = builder.config.limits.drain;
+    let (started, mut running) = match start(builder, &metrics, &readiness).await {
+        Ok(up) => up,
         Err(error) => {
             // Whoever started it hears of it here; the end is the same story.
             let _ = ready.send(Err(error));
@@ -62,7 +62,7 @@ pub async fn run(
     metrics.set_readiness(&Readiness::Ready);
     readiness.send_replace(Readiness::Ready);
     // Nobody waits if the program gave up: the handle's drop sends a shutdown.
-    let _ = ready.send(Ok(running.info.clone()));
+    let _ = ready.send(Ok(started));
     let failure = loop {
         tokio::select! {
             failure = running.gave_up.recv() => break failure,
@@ -87,24 +87,39 @@ pub async fn run(
 
 /// A hub that is up.
 struct Running {
-    info: HubInfo,
     guardian: Handle<Guardian>,
     admin: Option<actix_web::dev::ServerHandle>,
     gave_up: mpsc::UnboundedReceiver<HubError>,
     /// Ours until the end.
-    _folder: DataFolder,
+    _home: Home,
 }
 
 async fn start(
-    config: HubConfig,
+    builder: HubBuilder,
     metrics: &Metrics,
     readiness: &watch::Sender<Readiness>,
-) -> Result<Running, HubError> {
-    let folder = DataFolder::take(&config.data)?;
+) -> Result<(Started, Running), HubError> {
+    let HubBuilder { config, in_memory } = builder;
+    let home = Home::take((!in_memory).then_some(config.data.as_path()))?;
+    let store = Store::open(&store_config(&config, &home)).await?;
+    let up = bring_up(config, home, &store, metrics, readiness).await;
+    if up.is_err() {
+        // Else its files would be open a little longer than the folder's lock is held.
+        store.close().await;
+    }
+    up
+}
+
+async fn bring_up(
+    config: HubConfig,
+    home: Home,
+    store: &Store,
+    metrics: &Metrics,
+    readiness: &watch::Sender<Readiness>,
+) -> Result<(Started, Running), HubError> {
     let name = config.hub.name.as_str();
-    let id = folder.hub_id(name)?;
-    let store = Store::open(&store_config(&config, &folder)).await?;
-    let authority = authority(&config, &folder, &id, &store).await?;
+    let id = home.hub_id(name, &store.known_hubs().await?)?;
+    let authority = authority(&config, &home, &id, store).await?;
     let tls = pki::tls::server_config(&authority, &id, name)?;
 
     let socket = listen(SocketAddr::new(config.hub.internal_ip, config.hub.internal_port)).await?;
@@ -122,21 +137,16 @@ async fn start(
         internal_port: address.port(),
     };
     let epoch = store.register_hub(&row).await?;
-    let bundle = folder.file(OPERATOR);
     let hubs = [external.clone()];
-    pki::ensure_operator_bundle(
-        &bundle,
-        &authority,
-        config.hub.spoke_name.as_str(),
-        &hubs,
-        SystemTime::now(),
-    )?;
-    let admin = serve_admin(&config, &folder, metrics, readiness)?;
+    let bundle = home.bundle(&authority, config.hub.spoke_name.as_str(), &hubs)?;
 
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
-    let parts = core_parts(&config, id.clone(), &store, metrics, epoch, readiness, exits);
+    let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
     let first = parts.make(0).await?;
+    // The last step that may fail, since it leaves threads behind that only its stop ends.
+    let token = home.token()?;
+    let (admin, admin_address) = serve_admin(&config, &token, metrics, readiness)?.unzip();
     let arbiters = link_threads();
     let welcome = Welcome {
         hub: id.to_string(),
@@ -164,22 +174,21 @@ async fn start(
         grace: config.limits.drain,
         gave_up,
     });
-    let (admin, admin_address) = admin.unzip();
     let info = HubInfo {
         id: id.to_string(),
         epoch,
         address,
         admin: admin_address,
-        data: folder.path().to_owned(),
-        bundle,
+        data: home.path().map(ToOwned::to_owned),
+        bundle: home.bundle_file(),
         fingerprint: authority.root_fingerprint(),
     };
-    Ok(Running { info, guardian, admin, gave_up: given_up, _folder: folder })
+    Ok((Started { info, bundle, token }, Running { guardian, admin, gave_up: given_up, _home: home }))
 }
 
-fn store_config(config: &HubConfig, folder: &DataFolder) -> StoreConfig {
+fn store_config(config: &HubConfig, home: &Home) -> StoreConfig {
     StoreConfig {
-        place: Place::File(folder.file(DATABASE)),
+        place: home.place(),
         durability: match config.store.durability {
             Durability::Full => store::Durability::Full,
             Durability::Relaxed => store::Durability::Relaxed,
@@ -189,16 +198,11 @@ fn store_config(config: &HubConfig, folder: &DataFolder) -> StoreConfig {
     }
 }
 
-async fn authority(
-    config: &HubConfig,
-    folder: &DataFolder,
-    id: &Uid,
-    store: &Store,
-) -> Result<Authority, HubError> {
+async fn authority(config: &HubConfig, home: &Home, id: &Uid, store: &Store) -> Result<Authority, HubError> {
     let certificates = &config.certificates;
     let phrase = match &certificates.phrase {
         Some(phrase) => Secret::new(phrase.reveal()),
-        None => pki::vault::phrase_file(folder.file(KEY_PHRASE))?,
+        None => home.phrase()?,
     };
     let vault = Vault::new(phrase, certificates.iterations)?;
     let names = Names {
@@ -223,18 +227,14 @@ async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError>
 
 fn serve_admin(
     config: &HubConfig,
-    folder: &DataFolder,
+    token: &AdminToken,
     metrics: &Metrics,
     readiness: &watch::Sender<Readiness>,
 ) -> Result<Option<(actix_web::dev::ServerHandle, SocketAddr)>, HubError> {
     if !config.admin.enabled {
         return Ok(None);
     }
-    let state = AdminState {
-        metrics: metrics.clone(),
-        ready: readiness.subscribe(),
-        token: AdminToken::load_or_create(folder.path())?,
-    };
+    let state = AdminState { metrics: metrics.clone(), ready: readiness.subscribe(), token: token.clone() };
     let addr = SocketAddr::new(config.admin.ip, config.admin.port);
     let (server, addr) = admin::serve(AdminConfig { addr }, state)?;
     let handle = server.handle();

@@ -13,6 +13,8 @@ mod certificates;
 mod core_restart;
 mod drain;
 mod drain_hands_back;
+mod embedded_hubs_leave_nothing;
+mod embedding;
 mod golden_bytes;
 mod hostile_bytes;
 mod layering;

@@ -32,11 +32,13 @@
 //!   `eventflow-hub` does.
 
 mod core;
+mod door;
 mod drain;
 mod error;
 mod folder;
 mod guardian;
 mod home;
+mod inspect;
 mod start;
 
 use std::{net::SocketAddr, path::PathBuf, thread};

@@ -1,13 +1,14 @@
 //! Where a hub keeps what outlives it: in a data folder, or nowhere.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
 use super::{
     HubError,
-    folder::{DATABASE, DataFolder, KEY_PHRASE, OPERATOR},
+    folder::{AdminFile, DATABASE, DATABASE_LOG, DataFolder, KEY_PHRASE, OPERATOR},
 };
 use crate::{
     admin::{AdminError, AdminToken},
@@ -59,6 +60,15 @@ impl Home {
         }
     }
 
+    /// The files of the database, if it has any.
+    #[must_use]
+    pub fn database_files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Folder(folder) => [DATABASE, DATABASE_LOG].map(|name| folder.file(name)).into(),
+            Self::Memory => Vec::new(),
+        }
+    }
+
     /// The hub's id, which ends with the configured name.
     ///
     /// # Errors
@@ -89,6 +99,28 @@ impl Home {
         match self {
             Self::Folder(folder) => AdminToken::load_or_create(folder.path()),
             Self::Memory => AdminToken::random(),
+        }
+    }
+
+    /// As [`DataFolder::tell_admin`], if there is a folder.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn tell_admin(&self, addr: SocketAddr) -> Result<Option<AdminFile>, HubError> {
+        match self {
+            Self::Folder(folder) => folder.tell_admin(addr).map(Some),
+            Self::Memory => Ok(None),
+        }
+    }
+
+    /// As [`DataFolder::forget_admin`], if there is a folder.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn forget_admin(&self) -> Result<(), HubError> {
+        match self {
+            Self::Folder(folder) => folder.forget_admin(),
+            Self::Memory => Ok(()),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use actix_rt::Arbiter;
@@ -16,9 +16,11 @@ use tokio_rustls::TlsAcceptor;
 use super::{
     Command, End, HubBuilder, HubError, HubInfo, Started,
     core::CoreParts,
+    door::{self, Door},
     drain::DrainOutcome,
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
     home::Home,
+    inspect::Inspector,
 };
 use crate::{
     actors::{
@@ -29,7 +31,7 @@ use crate::{
         mail::Handle,
         registry::{RegistryConfig, RingLimits},
     },
-    admin::{self, AdminConfig, AdminState, AdminToken},
+    admin::AdminState,
     config::{Durability, HubConfig, Keep, LimitSettings},
     event::Uid,
     metrics::{Metrics, Readiness},
@@ -51,7 +53,8 @@ pub async fn run(
 ) -> End {
     metrics.set_readiness(&Readiness::Starting);
     let grace = builder.config.limits.drain;
-    let (started, mut running) = match start(builder, &metrics, &readiness).await {
+    // The home is ours until the end.
+    let (started, mut running, _home) = match start(builder, &metrics, &readiness).await {
         Ok(up) => up,
         Err(error) => {
             // Whoever started it hears of it here; the end is the same story.
@@ -72,54 +75,61 @@ pub async fn run(
             },
         }
     };
-    let (done, outcome) = oneshot::channel();
-    running.guardian.signal(Drain { done });
-    let outcome = tokio::time::timeout(grace + OVERTIME, outcome).await;
-    if let Some(admin) = running.admin {
-        admin.stop(true).await;
+    let outcome = drain(&running.guardian, grace).await;
+    if let Some(door) = running.door {
+        door.close().await;
     }
     match (failure, outcome) {
         (Some(error), _) => End::Failed(Arc::new(error)),
-        (None, Ok(Ok(outcome))) => End::Drained(outcome),
-        (None, _) => End::Failed(Arc::new(HubError::Vanished)),
+        (None, Some(outcome)) => End::Drained(outcome),
+        (None, None) => End::Failed(Arc::new(HubError::Vanished)),
     }
+}
+
+/// Drains and stops all actors; none: the guardian is gone, or far beyond its deadline.
+async fn drain(guardian: &Handle<Guardian>, grace: Duration) -> Option<DrainOutcome> {
+    let (done, outcome) = oneshot::channel();
+    guardian.signal(Drain { done });
+    tokio::time::timeout(grace + OVERTIME, outcome).await.ok()?.ok()
 }
 
 /// A hub that is up.
 struct Running {
     guardian: Handle<Guardian>,
-    admin: Option<actix_web::dev::ServerHandle>,
+    door: Option<Door>,
     gave_up: mpsc::UnboundedReceiver<HubError>,
-    /// Ours until the end.
-    _home: Home,
 }
 
 async fn start(
     builder: HubBuilder,
     metrics: &Metrics,
     readiness: &watch::Sender<Readiness>,
-) -> Result<(Started, Running), HubError> {
+) -> Result<(Started, Running, Home), HubError> {
+    let since = Instant::now();
     let HubBuilder { config, in_memory } = builder;
     let home = Home::take((!in_memory).then_some(config.data.as_path()))?;
     let store = Store::open(&store_config(&config, &home)).await?;
-    let up = bring_up(config, home, &store, metrics, readiness).await;
-    if up.is_err() {
-        // Else its files would be open a little longer than the folder's lock is held.
-        store.close().await;
+    match bring_up(config, &home, &store, metrics, readiness, since).await {
+        Ok((started, running)) => Ok((started, running, home)),
+        Err(error) => {
+            // Its files must not be open any more when the folder's lock is let go.
+            store.close().await;
+            Err(error)
+        }
     }
-    up
 }
 
 async fn bring_up(
     config: HubConfig,
-    home: Home,
+    home: &Home,
     store: &Store,
     metrics: &Metrics,
     readiness: &watch::Sender<Readiness>,
+    since: Instant,
 ) -> Result<(Started, Running), HubError> {
     let name = config.hub.name.as_str();
     let id = home.hub_id(name, &store.known_hubs().await?)?;
-    let authority = authority(&config, &home, &id, store).await?;
+    let authority = authority(&config, home, &id, store).await?;
     let tls = pki::tls::server_config(&authority, &id, name)?;
 
     let socket = listen(SocketAddr::new(config.hub.internal_ip, config.hub.internal_port)).await?;
@@ -139,14 +149,13 @@ async fn bring_up(
     let epoch = store.register_hub(&row).await?;
     let hubs = [external.clone()];
     let bundle = home.bundle(&authority, config.hub.spoke_name.as_str(), &hubs)?;
+    let token = home.token()?;
+    let threshold = door::bind(&config.admin, home)?;
 
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
     let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
     let first = parts.make(0).await?;
-    // The last step that may fail, since it leaves threads behind that only its stop ends.
-    let token = home.token()?;
-    let (admin, admin_address) = serve_admin(&config, &token, metrics, readiness)?.unzip();
     let arbiters = link_threads();
     let welcome = Welcome {
         hub: id.to_string(),
@@ -174,16 +183,33 @@ async fn bring_up(
         grace: config.limits.drain,
         gave_up,
     });
+    let inspector = Inspector { hub: id.to_string(), epoch, address, since, files: home.database_files() };
+    let opened = threshold.map(|threshold| {
+        let state = AdminState {
+            metrics: metrics.clone(),
+            ready: readiness.subscribe(),
+            token: token.clone(),
+            inspect: Arc::new(inspector),
+        };
+        threshold.open(state)
+    });
+    let door = match opened.transpose() {
+        Ok(door) => door,
+        Err(error) => {
+            drain(&guardian, config.limits.drain).await;
+            return Err(error);
+        }
+    };
     let info = HubInfo {
         id: id.to_string(),
         epoch,
         address,
-        admin: admin_address,
+        admin: door.as_ref().map(|door| door.addr),
         data: home.path().map(ToOwned::to_owned),
         bundle: home.bundle_file(),
         fingerprint: authority.root_fingerprint(),
     };
-    Ok((Started { info, bundle, token }, Running { guardian, admin, gave_up: given_up, _home: home }))
+    Ok((Started { info, bundle, token }, Running { guardian, door, gave_up: given_up }))
 }
 
 fn store_config(config: &HubConfig, home: &Home) -> StoreConfig {
@@ -223,23 +249,6 @@ async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError>
     let failed = |source| HubError::Address { addr, source };
     let socket = TcpListener::bind(addr).await.map_err(failed)?;
     Ok((socket.local_addr().map_err(failed)?, socket))
-}
-
-fn serve_admin(
-    config: &HubConfig,
-    token: &AdminToken,
-    metrics: &Metrics,
-    readiness: &watch::Sender<Readiness>,
-) -> Result<Option<(actix_web::dev::ServerHandle, SocketAddr)>, HubError> {
-    if !config.admin.enabled {
-        return Ok(None);
-    }
-    let state = AdminState { metrics: metrics.clone(), ready: readiness.subscribe(), token: token.clone() };
-    let addr = SocketAddr::new(config.admin.ip, config.admin.port);
-    let (server, addr) = admin::serve(AdminConfig { addr }, state)?;
-    let handle = server.handle();
-    actix_rt::spawn(server);
-    Ok(Some((handle, addr)))
 }
 
 fn core_parts(

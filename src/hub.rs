@@ -31,6 +31,7 @@
 //!   [`config::load`](crate::config::load) makes a [`HubConfig`] of a file's text, variables and flags, as the program
 //!   `eventflow-hub` does.
 
+mod backup;
 mod core;
 mod door;
 mod drain;

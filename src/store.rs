@@ -17,6 +17,7 @@ mod hubs;
 mod migration;
 mod page;
 mod readers;
+mod snapshot;
 mod sql;
 mod sqlite;
 #[cfg(test)]
@@ -25,7 +26,10 @@ mod time;
 mod trace;
 mod write;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
@@ -88,6 +92,8 @@ pub enum Durability {
 pub struct Store {
     writer: Arc<sqlite::Writer>,
     readers: readers::Readers,
+    /// None in memory.
+    file: Option<Arc<Path>>,
 }
 
 impl std::fmt::Debug for Store {

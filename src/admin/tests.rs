@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::metrics::ActorKind;
+use crate::{event::Fault, metrics::ActorKind};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -40,6 +40,13 @@ impl Inspect for Stub {
     }
 }
 
+#[async_trait::async_trait]
+impl Backup for Stub {
+    async fn snapshot(&self) -> Result<Snapshot, Fault> {
+        Err(Fault::refused(code::BACKUP, "one is being made"))
+    }
+}
+
 impl World {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -51,6 +58,7 @@ impl World {
             ready: receiver,
             token: token.clone(),
             inspect: Arc::new(Stub),
+            backup: Arc::new(Stub),
         };
         let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();
         let addr = bound.addr();

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     HubError,
+    backup::forget_copies,
     folder::{AdminFile, DATABASE, DATABASE_LOG, DataFolder, KEY_PHRASE, OPERATOR},
 };
 use crate::{
@@ -33,7 +34,10 @@ impl Home {
     /// # Errors
     /// As [`DataFolder::take`].
     pub fn take(folder: Option<&Path>) -> Result<Self, HubError> {
-        folder.map_or(Ok(Self::Memory), |path| DataFolder::take(path).map(Self::Folder))
+        let Some(path) = folder else { return Ok(Self::Memory) };
+        let folder = DataFolder::take(path)?;
+        forget_copies(folder.path());
+        Ok(Self::Folder(folder))
     }
 
     /// The folder's absolute path, if there is one.

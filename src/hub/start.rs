@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{
     Command, End, HubBuilder, HubError, HubInfo, Started,
+    backup::Backups,
     core::CoreParts,
     door::{self, Door},
     drain::DrainOutcome,
@@ -190,6 +191,7 @@ async fn bring_up(
             ready: readiness.subscribe(),
             token: token.clone(),
             inspect: Arc::new(inspector),
+            backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
         };
         threshold.open(state)
     });

@@ -87,7 +87,11 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
         // Each connection to memory would be a database of its own.
         Place::Memory => Readers::shared(writer.clone()),
     };
-    Ok(Store { writer, readers })
+    let file = match &config.place {
+        Place::File(path) => Some(path.as_path().into()),
+        Place::Memory => None,
+    };
+    Ok(Store { writer, readers, file })
 }
 
 async fn pool(connections: u32, options: SqliteConnectOptions) -> Result<DatabaseConnection, DbErr> {

@@ -40,6 +40,15 @@ impl Backups {
         Self { store, folder, readiness, turn: Arc::new(Semaphore::new(1)) }
     }
 
+    /// Waits until the hub stops.
+    async fn draining(&self) {
+        let mut readiness = self.readiness.clone();
+        if readiness.wait_for(|state| *state == Readiness::Draining).await.is_err() {
+            // The last value holds.
+            std::future::pending().await
+        }
+    }
+
     async fn copy(&self, folder: &Path) -> Result<(File, u64), Fault> {
         let needed = self.store.bytes().await?.unwrap_or_default() + RESERVE;
         let free = free_bytes(folder).map_err(|error| no_file(folder, &error))?;
@@ -78,11 +87,9 @@ impl Backup for Backups {
             let sentence = "a backup is being made already: wait until it is done";
             return Err(Fault::refused(code::BACKUP, sentence));
         };
-        let mut readiness = self.readiness.clone();
-        let draining = readiness.wait_for(|state| *state == Readiness::Draining);
         let (file, bytes) = tokio::select! {
             copied = self.copy(folder) => copied?,
-            _ = draining => {
+            () = self.draining() => {
                 let sentence = "the hub is stopping: make the backup when it is up again, or copy its data folder \
                                 once it has ended";
                 return Err(Fault::refused(code::HUB_DRAINING, sentence));

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
 
+mod a_backup_restores;
 mod a_claim_ends_with_its_link;
 mod a_consumer_comes_late;
 mod a_subscriber_comes_late;

@@ -66,7 +66,7 @@ async fn resize(event: &Event) -> Result<(), String> {
     static CALLS: AtomicU64 = AtomicU64::new(1);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_millis(20)).await; // the work
-    if call % 5 == 0 {
+    if call.is_multiple_of(5) {
         return Err(format!("{} can't be read", event.pid));
     }
     println!("{} resized", event.pid);

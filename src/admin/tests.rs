@@ -172,6 +172,22 @@ async fn status_is_the_hub_on_one_page() {
 }
 
 #[actix_web::test]
+async fn a_backup_needs_the_token_and_says_why_there_is_none() {
+    let world = World::start();
+    let ask = async |method: &str, more: &str| {
+        let head = format!("{method} /backup HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}\r\n");
+        world.ask(&head).await
+    };
+    let bearer = format!("Authorization: Bearer {}\r\n", world.token.expose());
+    assert_eq!(status(&ask("POST", "").await), 401);
+    assert_eq!(status(&ask("GET", &bearer).await), 405);
+    let answer = ask("POST", &bearer).await;
+    assert_eq!(status(&answer), 409, "{answer}");
+    assert!(answer.contains(code::BACKUP), "{answer}");
+    world.stop().await;
+}
+
+#[actix_web::test]
 async fn a_foreign_host_is_not_served() {
     let world = World::start();
     for head in [

@@ -89,7 +89,7 @@ async fn open(options: SqliteConnectOptions, wanted: &Wanted) -> Result<SqliteCo
     Ok(connection)
 }
 
-/// Set when nobody waits any more: SQLite works on in a thread of its own, whatever becomes of the future.
+/// Set when nobody waits any more, by its drop: SQLite works on in a thread of its own, whatever becomes of the future.
 #[derive(Default)]
 struct Wanted(Arc<AtomicBool>);
 
@@ -101,4 +101,12 @@ impl Drop for Wanted {
 
 fn query_error(error: sqlx::Error) -> DbErr {
     DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
+}
+
+/// A copy whose future was dropped at once.
+#[cfg(test)]
+pub(super) async fn copy_unwanted(file: &Path, target: &str) -> Result<(), sqlx::Error> {
+    let wanted = Wanted::default();
+    wanted.0.store(true, Ordering::Relaxed);
+    copy(file, target, &wanted).await
 }

@@ -13,7 +13,8 @@ use std::{
     },
 };
 
-use eventflow::spoke::{Consume, Publish, Spoke};
+use eventflow::spoke::{Consume, Publish, Spoke, SpokeConfig};
+use sea_orm::{ConnectionTrait, Database};
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::support::{PATIENCE, TestHub, process::Home};
@@ -130,6 +131,10 @@ async fn a_file_that_is_there_is_kept_unless_forced() {
 #[tokio::test]
 async fn without_the_key_phrase_the_start_says_so() {
     let hub = TestHub::start().await;
+    let (id, bundle) = (hub.handle.info().id.clone(), hub.bundle());
+    let spoke = hub.spoke().await;
+    spoke.publish(Publish::new("orders", "created", "order-1").id("e-1")).await.unwrap();
+    spoke.close().await;
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("copy.db");
     let made = client(&hub.data(), &["backup", file.to_str().unwrap()]).await;
@@ -143,6 +148,20 @@ async fn without_the_key_phrase_the_start_says_so() {
     let error = builder().start().await.expect_err("no key opens");
     assert!(error.to_string().contains("key-phrase"), "{error}");
     assert_eq!(error.code(), eventflow::event::code::VAULT);
+
+    // Lost for good: with new certificates the events are there all the same.
+    fs::remove_file(data.join("key-phrase")).unwrap();
+    let url = format!("sqlite://{}", data.join("eventflow.db").display());
+    let database = Database::connect(url).await.unwrap();
+    database.execute_unprepared("DELETE FROM certificate").await.unwrap();
+    database.close().await.unwrap();
+    let restored = builder().start().await.expect("it makes new certificates");
+    assert_eq!(restored.info().id, id);
+    assert_ne!(restored.bundle().root, bundle.root);
+    let spoke = Spoke::connect(SpokeConfig::from_bundle(restored.bundle())).await.unwrap();
+    assert!(spoke.read("e-1").await.is_ok());
+    spoke.close().await;
+    restored.shutdown().await.unwrap();
 }
 
 #[tokio::test]

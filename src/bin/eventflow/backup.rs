@@ -32,13 +32,13 @@ const PIECE: usize = 256 << 10;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow backup eventflow-2026-11-30.db")]
 pub(crate) struct Backup {
-    #[command(flatten)]
-    pub(crate) link: AdminLink,
     /// The file to write
     pub(crate) file: PathBuf,
     /// Replace the file if it is there
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) link: AdminLink,
 }
 
 /// Gets the copy; `folder` is the hub's data folder.

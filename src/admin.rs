@@ -178,6 +178,8 @@ impl Bound {
         .max_connections(MAX_CONNECTIONS)
         .client_request_timeout(REQUEST_TIMEOUT)
         .keep_alive(KEEP_ALIVE)
+        // Whoever goes away ends what is made for it: a backup takes room and time.
+        .h1_allow_half_closed(false)
         .shutdown_timeout(SHUTDOWN_SECONDS)
         .listen(listener)
         .map_err(|source| AdminError::Address { addr, source })?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    sync::mpsc,
     time::timeout,
 };
 
@@ -47,8 +48,31 @@ impl Backup for Stub {
     }
 }
 
+/// Tells of the begin of a copy and of its end; it has none of its own.
+#[derive(Debug)]
+struct Endless(mpsc::UnboundedSender<&'static str>);
+
+#[async_trait::async_trait]
+impl Backup for Endless {
+    async fn snapshot(&self) -> Result<Snapshot, Fault> {
+        struct Told(mpsc::UnboundedSender<&'static str>);
+        impl Drop for Told {
+            fn drop(&mut self) {
+                let _ = self.0.send("ended");
+            }
+        }
+        let _told = Told(self.0.clone());
+        let _ = self.0.send("began");
+        std::future::pending().await
+    }
+}
+
 impl World {
     fn start() -> Self {
+        Self::with(Arc::new(Stub))
+    }
+
+    fn with(backup: Arc<dyn Backup>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let token = AdminToken::load_or_create(folder.path()).unwrap();
         let metrics = Metrics::new();
@@ -58,7 +82,7 @@ impl World {
             ready: receiver,
             token: token.clone(),
             inspect: Arc::new(Stub),
-            backup: Arc::new(Stub),
+            backup,
         };
         let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();
         let addr = bound.addr();
@@ -184,6 +208,20 @@ async fn a_backup_needs_the_token_and_says_why_there_is_none() {
     let answer = ask("POST", &bearer).await;
     assert_eq!(status(&answer), 409, "{answer}");
     assert!(answer.contains(code::BACKUP), "{answer}");
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn a_client_that_goes_away_ends_its_backup() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let world = World::with(Arc::new(Endless(tell)));
+    let mut link = TcpStream::connect(world.addr).await.unwrap();
+    let token = world.token.expose();
+    let head = format!("POST /backup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    link.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(timeout(DEADLINE, told.recv()).await.unwrap(), Some("began"));
+    drop(link);
+    assert_eq!(timeout(DEADLINE, told.recv()).await.unwrap(), Some("ended"));
     world.stop().await;
 }
 

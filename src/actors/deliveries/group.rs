@@ -242,6 +242,7 @@ impl Group {
         effects.finishes.push(Finish {
             token,
             event_id: claim.event.event.id.clone(),
+            seq: claim.event.seq,
             outcome,
             consumer: claim.uid.clone(),
             attempt,

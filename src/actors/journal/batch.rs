@@ -195,9 +195,9 @@ pub fn publish(event: NewEvent, publisher: Uid, hub: Uid) -> Write {
 
 /// The outcome of a claim.
 pub fn finish(finish: Finish, at: i64) -> Write {
-    let Finish { event_id, outcome, consumer, attempt, .. } = finish;
+    let Finish { event_id, seq, outcome, consumer, attempt, .. } = finish;
     let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
-    Write::Finish { event_id, outcome, consumer, at, attempt }
+    Write::Finish { event_id, seq, outcome, consumer, at, attempt }
 }
 
 /// A delivery of the default group that ended, as a row.

@@ -12,8 +12,8 @@ pub struct Delete {
     /// Which.
     pub what: Deletion,
     /// Of a log, only events whose timestamp is below this, in milliseconds since 1970: what is stored while a long
-    /// log is deleted in parts stays.
-    pub before: i64,
+    /// log is deleted in parts stays. None: all that there is.
+    pub before: Option<i64>,
     /// At most so many in one transaction, the oldest; the others wait meanwhile.
     pub most: usize,
     /// Who wants it, for the `log` table.

@@ -10,6 +10,7 @@ use crate::{
         outlet::{LinkId, Outlet},
     },
     event::{Fault, Outcome, Pattern, Uid},
+    store::Gone,
     wire::{ConsumeOptions, Req, Sub, Token},
 };
 
@@ -64,6 +65,11 @@ mail!(LinkGone => ());
 #[derive(Debug)]
 pub struct Dispatch(pub Vec<Arc<Dispatched>>);
 mail!(Dispatch => ());
+
+/// Events were deleted, after those of every [`Dispatch`] that came before.
+#[derive(Debug)]
+pub struct Deleted(pub Vec<Gone>);
+mail!(Deleted => ());
 
 /// How the recording of one outcome went.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use crate::{
         outlet::{LinkId, Outlet},
     },
     event::Pattern,
+    store::Gone,
     wire::{Req, Sub},
 };
 
@@ -97,6 +98,11 @@ mail!(LinkGone => ());
 #[derive(Debug)]
 pub struct Committed(pub Vec<Arc<Dispatched>>);
 mail!(Committed => ());
+
+/// Events were deleted, after those of every [`Committed`] that came before.
+#[derive(Debug)]
+pub struct Deleted(pub Vec<Gone>);
+mail!(Deleted => ());
 
 /// Ends the actor by a panic, to show that nothing is lost by one.
 #[derive(Debug)]

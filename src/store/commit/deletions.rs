@@ -57,15 +57,14 @@ async fn find(db: &DatabaseConnection, delete: &Delete) -> Result<Vec<Gone>, DbE
                         LEFT JOIN event_published p ON p.event_id = e.id WHERE";
     let wanted = match &delete.what {
         Deletion::Event { id } => statement(format!("{FIND} e.id = ?"), vec![id.as_str().into()]),
-        Deletion::Log { domain, pid } => statement(
-            format!("{FIND} e.domain = ? AND e.pid = ? AND e.timestamp < ? ORDER BY e.timestamp LIMIT ?"),
-            vec![
-                domain.as_str().into(),
-                pid.as_str().into(),
-                time::text(delete.before).into(),
-                signed(delete.most.saturating_add(1) as u64).into(),
-            ],
-        ),
+        Deletion::Log { domain, pid } => {
+            let mut values: Vec<Value> = vec![domain.as_str().into(), pid.as_str().into()];
+            values.extend(delete.before.map(|before| time::text(before).into()));
+            values.push(signed(delete.most.saturating_add(1) as u64).into());
+            let before = if delete.before.is_some() { "AND e.timestamp < ?" } else { "" };
+            let tail = format!("e.domain = ? AND e.pid = ? {before} ORDER BY e.timestamp LIMIT ?");
+            statement(format!("{FIND} {tail}"), values)
+        }
     };
     db.query_all_raw(wanted).await?.iter().map(gone_of).collect()
 }

@@ -4,7 +4,14 @@ use super::*;
 use crate::wire::{Association, Deletion};
 
 fn delete(what: Deletion, most: usize) -> Write {
-    Write::Delete(Delete { what, before: AT + 1_000, most, by: uid("SPOKE-9"), hub: hub(), at: AT + 1_000 })
+    Write::Delete(Delete {
+        what,
+        before: Some(AT + 1_000),
+        most,
+        by: uid("SPOKE-9"),
+        hub: hub(),
+        at: AT + 1_000,
+    })
 }
 
 fn one_event(id_text: &str) -> Deletion {

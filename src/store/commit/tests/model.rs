@@ -96,7 +96,7 @@ fn write(step: &Step, seq: u64, model: &Model) -> Write {
         Step::Attempt { id } => Write::Attempt(attempt(&name(*id), 1)),
         Step::Delete { id: number } => Write::Delete(Delete {
             what: Deletion::Event { id: id(&name(*number)) },
-            before: 0,
+            before: None,
             most: 1,
             by: uid("SPOKE-1"),
             hub: hub(),

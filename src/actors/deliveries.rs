@@ -32,7 +32,7 @@ use super::{
     journal::{Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, LinkId},
+    outlet::{Frame, LinkId, Owed},
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -320,8 +320,9 @@ impl Handler<Deleted> for Deliveries {
 
     fn handle(&mut self, message: Deleted, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
-        self.group.deleted(&message.0, &mut effects);
+        self.group.deleted(&message.gone, &mut effects);
         self.apply(effects, ctx);
+        message.owed.into_iter().for_each(Owed::give);
     }
 }
 

@@ -167,8 +167,8 @@ impl Journal {
         if !told.committed.is_empty() {
             peers.registry.signal(super::registry::Committed(told.committed));
         }
-        if !told.gone.is_empty() {
-            peers.registry.signal(super::registry::Deleted(told.gone));
+        if !told.gone.is_empty() || !told.owed.is_empty() {
+            peers.registry.signal(super::registry::Deleted { gone: told.gone, owed: told.owed });
         }
         if !told.recorded.is_empty() {
             peers.deliveries.signal(told.recorded);

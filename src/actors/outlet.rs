@@ -188,6 +188,26 @@ impl Drop for AmendPermit {
     }
 }
 
+/// An answer that whoever comes last gives, once all have done their part.
+#[derive(Debug)]
+pub struct Owed {
+    /// The link.
+    pub outlet: Outlet,
+    /// Its request.
+    pub req: Req,
+    /// What is to be said.
+    pub answer: Answer,
+    /// Its place among the link's changes.
+    pub permit: AmendPermit,
+}
+
+impl Owed {
+    /// Says it.
+    pub fn give(self) {
+        self.outlet.answer(self.req, Ok(self.answer));
+    }
+}
+
 /// The way out to one link. Cheap to clone; sending never waits: a link whose queue is full is cut.
 #[derive(Clone)]
 pub struct Outlet {

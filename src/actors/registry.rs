@@ -170,10 +170,10 @@ impl Handler<Deleted> for Registry {
     type Result = ();
 
     fn handle(&mut self, message: Deleted, _: &mut Self::Context) {
-        let Deleted(gone) = message;
+        let Deleted { gone, owed } = message;
         self.routes.forget(&gone);
-        // On the way that its dispatch took, so that it can't overtake it.
-        self.deliveries.signal(deliveries::Deleted(gone));
+        // On the way that their dispatch took, so that it can't overtake it.
+        self.deliveries.signal(deliveries::Deleted { gone, owed });
     }
 }
 

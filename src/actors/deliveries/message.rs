@@ -7,7 +7,7 @@ use crate::{
     actors::{
         dispatched::Dispatched,
         mail::mail,
-        outlet::{LinkId, Outlet},
+        outlet::{LinkId, Outlet, Owed},
     },
     event::{Fault, Outcome, Pattern, Uid},
     store::Gone,
@@ -66,9 +66,14 @@ mail!(LinkGone => ());
 pub struct Dispatch(pub Vec<Arc<Dispatched>>);
 mail!(Dispatch => ());
 
-/// Events were deleted, after those of every [`Dispatch`] that came before.
+/// Events were deleted, all of them told of by an earlier [`Dispatch`] if at all.
 #[derive(Debug)]
-pub struct Deleted(pub Vec<Gone>);
+pub struct Deleted {
+    /// The events.
+    pub gone: Vec<Gone>,
+    /// To be answered once none of them is handed out any more.
+    pub owed: Vec<Owed>,
+}
 mail!(Deleted => ());
 
 /// How the recording of one outcome went.

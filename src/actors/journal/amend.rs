@@ -10,7 +10,7 @@ use super::{
 use crate::{
     actors::{
         clock::now_millis,
-        outlet::{AmendPermit, Outlet},
+        outlet::{AmendPermit, Outlet, Owed},
     },
     event::{Fault, Uid, code},
     metrics::HubMetrics,
@@ -68,27 +68,26 @@ pub fn place(delete: &mut Delete, sequence: &mut Sequence, now: u64) {
 
 /// Answers a deletion that is at its end; one that isn't goes on.
 pub fn deleted(
-    deleting: Deleting,
+    mut deleting: Deleting,
     result: Result<Written, StoreError>,
     told: &mut Told,
     metrics: &HubMetrics,
 ) {
-    let Deleting { outlet, req, permit, gone } = deleting;
     match result {
-        Ok(Written::Deleted(Deleted { gone: now_gone, rest })) => {
-            let count = now_gone.len() as u64;
-            metrics.deleted.add(count);
-            told.gone.extend(now_gone);
-            let gone = gone + count;
+        Ok(Written::Deleted(Deleted { gone, rest })) => {
+            deleting.gone += gone.len() as u64;
+            metrics.deleted.add(gone.len() as u64);
+            told.gone.extend(gone);
             match rest {
-                Some(rest) => {
-                    told.again.push((Write::Delete(rest), Deleting { outlet, req, permit, gone }));
+                Some(rest) => told.again.push((Write::Delete(rest), deleting)),
+                None => {
+                    let Deleting { outlet, req, permit, gone } = deleting;
+                    told.owed.push(Owed { outlet, req, answer: Answer::Deleted(gone), permit });
                 }
-                None => end(Deleting { outlet, req, permit, gone }, Ok(Answer::Deleted(gone))),
             }
         }
-        Ok(other) => end(Deleting { outlet, req, permit, gone }, Err(mismatch(&other))),
-        Err(error) => end(Deleting { outlet, req, permit, gone }, Err(error.into())),
+        Ok(other) => refused(deleting, mismatch(&other)),
+        Err(error) => refused(deleting, error.into()),
     }
 }
 
@@ -99,16 +98,15 @@ pub fn interrupt(deleting: Deleting) {
         "the hub is stopping and deletes no more: delete the log again once it is back",
         Duration::from_secs(1),
     );
-    end(deleting, Err(fault));
+    refused(deleting, fault);
 }
 
-fn end(deleting: Deleting, result: Result<Answer, Fault>) {
+fn refused(deleting: Deleting, fault: Fault) {
     let Deleting { outlet, req, permit, gone } = deleting;
-    let result = result.map_err(|Fault { code, message, retry }| {
-        let so_far =
-            if gone > 0 { format!(" ({gone} events of the log are gone already)") } else { String::new() };
-        Fault { code, message: message + &so_far, retry }
-    });
-    outlet.answer(req, result);
+    let Fault { code, mut message, retry } = fault;
+    if gone > 0 {
+        message += &format!(" ({gone} events of the log are gone already)");
+    }
+    outlet.answer(req, Err(Fault { code, message, retry }));
     drop(permit);
 }

@@ -13,7 +13,7 @@ use crate::{
     actors::{
         deliveries::{Finish, Recorded, Settled},
         dispatched::Dispatched,
-        outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, WindowPermit},
+        outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
     event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
     metrics::{HubMetrics, Refusal},
@@ -179,6 +179,8 @@ pub struct Told {
     pub recorded: Recorded,
     /// Deleted events.
     pub gone: Vec<Gone>,
+    /// Answers to deletions, to be given once nobody hands out what is gone.
+    pub owed: Vec<Owed>,
     /// Deletions that aren't at their end.
     pub again: Vec<(Write, Deleting)>,
 }

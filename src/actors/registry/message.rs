@@ -6,7 +6,7 @@ use crate::{
     actors::{
         dispatched::Dispatched,
         mail::mail,
-        outlet::{LinkId, Outlet},
+        outlet::{LinkId, Outlet, Owed},
     },
     event::Pattern,
     store::Gone,
@@ -99,9 +99,14 @@ mail!(LinkGone => ());
 pub struct Committed(pub Vec<Arc<Dispatched>>);
 mail!(Committed => ());
 
-/// Events were deleted, after those of every [`Committed`] that came before.
+/// Events were deleted, all of them dispatched by an earlier [`Committed`] if at all.
 #[derive(Debug)]
-pub struct Deleted(pub Vec<Gone>);
+pub struct Deleted {
+    /// The events.
+    pub gone: Vec<Gone>,
+    /// To be answered once nobody hands out any of them.
+    pub owed: Vec<Owed>,
+}
 mail!(Deleted => ());
 
 /// Ends the actor by a panic, to show that nothing is lost by one.

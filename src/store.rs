@@ -10,6 +10,7 @@
 mod bindings;
 mod certificates;
 mod commit;
+mod deletion;
 mod entity;
 mod error;
 mod events;
@@ -31,11 +32,12 @@ use std::{
     sync::Arc,
 };
 
+pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
 pub use page::LogKey;
-pub use write::{AttemptRow, Binding, Write, Written};
+pub use write::{AttemptRow, Binding, Placed, Write, Written};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

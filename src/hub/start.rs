@@ -170,7 +170,7 @@ async fn bring_up(
         handshake: config.limits.handshake,
         keep_alive: config.npm.keep_alive,
         tls: TlsAcceptor::from(tls),
-        connection: connection_config(&config.limits, welcome),
+        connection: connection_config(&config, welcome),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
     let guardian = Guardian::start(GuardianParts {
@@ -295,11 +295,13 @@ fn core_parts(
     }
 }
 
-fn connection_config(limits: &LimitSettings, welcome: Welcome) -> ConnectionConfig {
+fn connection_config(config: &HubConfig, welcome: Welcome) -> ConnectionConfig {
+    let limits = &config.limits;
     ConnectionConfig {
         welcome,
         records: Limits { record_bytes: clamp(limits.record_bytes()), units: limits.units as usize },
         parse: ParseLimits { data_bytes: clamp(limits.data_bytes) },
+        may_delete: config.spokes.may_delete,
         outbound_bytes: clamp(limits.outbound_bytes),
         ping: limits.ping,
         silence: limits.silence,

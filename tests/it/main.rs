@@ -30,4 +30,5 @@ mod process;
 mod programs;
 mod publishing_twice_is_once;
 mod support;
+mod the_client;
 mod what_became_of_it;

@@ -1,7 +1,8 @@
 //! `eventflow consume`: work on events, by a command or by printing them.
 
-use std::{future::Future, pin::pin, sync::Arc};
+use std::{future::Future, pin::pin};
 
+use clap::Args;
 use eventflow::{
     event::code,
     spoke::{self, Claim, Claims, SettleError, SpokeConfig},
@@ -9,17 +10,45 @@ use eventflow::{
 use tokio::task::{JoinError, JoinSet};
 
 use crate::{
-    arguments::{Consume, End},
+    commands::{self, Commands, Run},
     connect,
+    end::End,
     exec::{self, Job, Verdict},
     failure::{CUT_SHORT, Failure, with_code},
-    output::{Printer, greet, remark},
+    output::{Printer, remark},
     stop::Stop,
-    subscribe::{elapsed, in_time},
 };
 
 /// Events that are asked for ahead of the work.
 const CREDIT: u32 = 64;
+
+/// Work on events; each goes to one consumer, and how it ended is recorded.
+///
+/// With --exec or --on a command gets the event as JSON on its standard input, and its fields as EVENTFLOW_EVENT_ID,
+/// _TIMESTAMP, _DOMAIN, _NAME, _PID, _RID, _SEQ and _ATTEMPT. Exit code 0: done; any other: failed, with the end of
+/// its standard error as the reason. If the shell can't run it at all (126, 127), the event is handed back
+/// and the consumer ends. An event whose name has no command has failed. Without commands each event is printed and
+/// done.
+///
+/// To forgive an error, say so in the command: --exec './work || ./forgive'.
+///
+/// With --count the exit code is 1 if a command failed.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: eventflow consume orders created --exec 'cat' --concurrency 4 --count 1")]
+pub(crate) struct Consume {
+    /// Domain or pattern
+    pub(crate) domain: String,
+    /// Name or pattern
+    #[arg(default_value = "*")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) run: Run,
+    /// Commands that run at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) concurrency: u32,
+    #[command(flatten)]
+    pub(crate) end: End,
+}
 
 /// Consumes until a signal, the count or the time is reached; then ends what is in hand.
 pub(crate) async fn run(
@@ -28,7 +57,8 @@ pub(crate) async fn run(
     printer: Printer,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let Consume { domain, name, exec, concurrency, end } = arguments;
+    let Consume { domain, name, run, concurrency, end } = arguments;
+    commands::doubt(&domain, &name, &run);
     // No more than will be worked on, so that others can have the rest.
     let wanted = end.count.map_or(u32::MAX, |count| u32::try_from(count).unwrap_or(u32::MAX));
     let concurrency = concurrency.min(wanted);
@@ -38,14 +68,13 @@ pub(crate) async fn run(
     let consume = spoke::Consume::new(domain, name).concurrency(concurrency).credit(credit);
     let mut claims = spoke.claims(consume).await?;
     // To print is done in order; only the acks are then under way, up to the credit.
-    let style = printer.style();
-    let (at_once, work) = match exec {
-        Some(command) => (concurrency, Work::Run(command.into())),
+    let hub = spoke.status().hub.map(|hub| format!(" at hub {hub}")).unwrap_or_default();
+    printer.greet(&format!("consuming {watched}{hub}; Ctrl-C ends it"));
+    let (at_once, work) = match Commands::of(run) {
+        Some(commands) => (concurrency, Work::Run(commands)),
         None => (credit, Work::Print(printer)),
     };
     let mut desk = Desk::new(work, at_once as usize, stop.clone());
-    let hub = spoke.status().hub.map(|hub| format!(" at hub {hub}")).unwrap_or_default();
-    greet(style, &format!("consuming {watched}{hub}; Ctrl-C ends it"));
 
     let mut absences = pin!(connect::tell_absences(&spoke));
     let ended = tokio::select! {
@@ -76,12 +105,12 @@ pub(crate) async fn run(
     }
     remark(&desk.counts.line());
     ended?;
-    in_time(&end, desk.counts.finished())?;
+    end.in_time(desk.counts.finished())?;
     if end.count.is_some() && desk.counts.failed > 0 { Err(Failure::Silent { exit: 1 }) } else { Ok(()) }
 }
 
 enum Work {
-    Run(Arc<str>),
+    Run(Commands),
     Print(Printer),
 }
 
@@ -147,7 +176,7 @@ impl Desk {
 
     async fn take_work(&mut self, claims: &mut Claims, end: &End) -> Result<(), Failure> {
         let stop = self.stop.clone();
-        let over = elapsed(end);
+        let over = end.elapsed();
         tokio::pin!(over);
         let wanted = end.count.unwrap_or(u64::MAX);
         while self.counts.finished() < wanted {
@@ -203,9 +232,14 @@ impl Desk {
 
     fn begin(&mut self, claim: Claim) -> Result<(), Failure> {
         match &mut self.work {
-            Work::Run(command) => {
-                let (command, stop) = (command.clone(), self.stop.clone());
-                self.tasks.spawn(async move { work(claim, &command, &stop).await });
+            Work::Run(commands) => {
+                let (command, stop) = (commands.get(&claim.event().name).cloned(), self.stop.clone());
+                self.tasks.spawn(async move {
+                    match command {
+                        Ok(command) => work(claim, &command, &stop).await,
+                        Err(unhandled) => failed(claim, &unhandled.to_string(), None, &stop).await,
+                    }
+                });
             }
             Work::Print(printer) => {
                 // Visible before it is done; a claim that is dropped here goes back to the hub.
@@ -261,9 +295,8 @@ async fn work(claim: Claim, command: &str, stop: &Stop) -> Ended {
         Verdict::Done => settled(&id, claim.ack(), Ended::Done, stop).await,
         Verdict::Failed { how, said } => {
             // All that it said has been shown: the last line says which end this is.
-            let last = said.lines().next_back().unwrap_or_default();
-            remark(&format!("{id} failed: {}", exec::reason(&how, last)));
-            settled(&id, claim.nack(exec::reason(&how, &said)), Ended::Failed, stop).await
+            let last = exec::reason(&how, said.lines().next_back().unwrap_or_default());
+            failed(claim, &exec::reason(&how, &said), Some(last), stop).await
         }
         Verdict::Unrunnable(sentence) => {
             // If this fails the hub offers the event again all the same.
@@ -274,6 +307,13 @@ async fn work(claim: Claim, command: &str, stop: &Stop) -> Ended {
             Ended::Unrunnable(sentence)
         }
     }
+}
+
+/// The event has failed for this reason; `shown` is said of it instead, if the reason is known already.
+async fn failed(claim: Claim, reason: &str, shown: Option<String>, stop: &Stop) -> Ended {
+    let id = claim_id(&claim);
+    remark(&format!("{id} failed: {}", shown.as_deref().unwrap_or(reason)));
+    settled(&id, claim.nack(reason), Ended::Failed, stop).await
 }
 
 fn claim_id(claim: &Claim) -> String {
@@ -312,7 +352,8 @@ mod tests {
     use super::*;
 
     fn desk() -> Desk {
-        Desk::new(Work::Run("true".into()), 1, Stop::listen().unwrap())
+        let commands = Commands::of(Run { exec: Some("true".to_owned()), on: Vec::new() }).unwrap();
+        Desk::new(Work::Run(commands), 1, Stop::listen().unwrap())
     }
 
     #[tokio::test]

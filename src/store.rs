@@ -13,11 +13,14 @@ mod commit;
 mod entity;
 mod error;
 mod events;
+mod first;
 mod hubs;
+mod log;
 mod migration;
 mod page;
 mod sql;
 mod sqlite;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -31,7 +34,8 @@ use sea_orm::DatabaseConnection;
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
-pub use page::LogKey;
+pub use page::{LogKey, PidKey};
+pub use standing::Standing;
 pub use write::{AttemptRow, Binding, Write, Written};
 
 /// Where the database is, and how it is kept.

@@ -1,5 +1,7 @@
-//! What tests of the store share, and the tests of opening, hubs, certificates and reads.
+//! What tests of the store share, and the tests of opening, hubs, certificates, reads and logs.
 
+mod first;
+mod log;
 mod opening;
 mod reads;
 mod rows;

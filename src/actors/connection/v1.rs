@@ -99,6 +99,9 @@ impl Connection {
             Request::Log { req, query, page, limit } => {
                 self.read(Read { req, what: What::Log { query, page, limit } });
             }
+            Request::Pids { req, domain, page, limit } => {
+                self.read(Read { req, what: What::Pids { domain, page, limit } });
+            }
             wish => {
                 let req = wish.req().unwrap_or_default();
                 if let Err(fault) = self.wish(wish) {

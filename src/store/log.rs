@@ -158,7 +158,8 @@ pub(super) fn log_tail(query: &LogQuery, after: Option<&LogKey>) -> (String, Vec
     (tail, values)
 }
 
-/// The events of a log, by the index that finds them: a `+` keeps SQLite from any other.
+/// The events of a log, by the index that finds them: `INDEXED BY`, a cross join and a `+` keep SQLite from others,
+/// which would sort all events of the domain.
 fn whose(of: &LogOf, values: &mut Vec<Value>) -> String {
     let (from, condition) = match of {
         LogOf::Process { domain, pid } => {
@@ -179,7 +180,7 @@ fn whose(of: &LogOf, values: &mut Vec<Value>) -> String {
         }
         LogOf::Domain { domain } => {
             values.push(domain.as_str().into());
-            ("event e", "e.domain = ?")
+            ("event e INDEXED BY event_domain", "e.domain = ?")
         }
     };
     format!("FROM {from} LEFT JOIN event_published p ON p.event_id = e.id WHERE {condition} AND {HAS_BEGUN}")

@@ -6,8 +6,9 @@ use bytes::BytesMut;
 
 use super::{
     Connection,
-    reads::{MOST_WAITING, Read, What},
+    reads::{FULL_WAIT, MOST_WAITING, Read, What},
     session::Wish,
+    waits::Awaits,
 };
 use crate::{
     actors::{
@@ -22,8 +23,6 @@ use crate::{
     wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
 };
 
-/// How long a client waits after a mailbox was full.
-const FULL_WAIT: Duration = Duration::from_millis(50);
 /// What is kept of the name that a client gives itself, in characters.
 const CLIENT_NAME: usize = 64;
 
@@ -102,12 +101,20 @@ impl Connection {
             Request::Pids { req, domain, page, limit } => {
                 self.read(Read { req, what: What::Pids { domain, page, limit } });
             }
+            Request::Wait { req, wait } => self.wait(req, Awaits::Event(wait)),
+            Request::Outcome { req, id, options } => self.wait(req, Awaits::Outcome(id, options)),
             wish => {
                 let req = wish.req().unwrap_or_default();
                 if let Err(fault) = self.wish(wish) {
                     self.outlet.answer(req, Err(fault));
                 }
             }
+        }
+    }
+
+    fn wait(&mut self, req: Req, awaits: Awaits) {
+        if let Err(fault) = self.waits.begin(req, awaits) {
+            self.outlet.answer(req, Err(fault));
         }
     }
 

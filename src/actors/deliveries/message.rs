@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use super::effects::Verdict;
 use crate::{
     actors::{
         dispatched::Dispatched,
         mail::mail,
         outlet::{LinkId, Outlet},
+        waiters::WaitKey,
     },
-    event::{Fault, Outcome, Pattern, Uid},
+    event::{EventId, Fault, Outcome, Pattern, Uid},
     wire::{ConsumeOptions, Req, Sub, Token},
 };
 
@@ -65,9 +68,40 @@ mail!(LinkGone => ());
 pub struct Dispatch(pub Vec<Arc<Dispatched>>);
 mail!(Dispatch => ());
 
+/// A link waits for the outcome of an event: for the next word of it, once.
+#[derive(Debug)]
+pub struct AwaitOutcome {
+    /// Which wait of which link.
+    pub who: WaitKey,
+    /// Of which event.
+    pub event_id: EventId,
+    /// Hears that the outcome stands in the store, or that the event is gone.
+    pub told: oneshot::Sender<()>,
+    /// Hears that deliveries look out for it: what is recorded later is told, what was recorded before is in the store.
+    pub seated: oneshot::Sender<()>,
+}
+mail!(AwaitOutcome => ());
+
+/// A wait is over, whether it was met or not.
+#[derive(Debug)]
+pub struct ForgetOutcome {
+    /// Which wait of which link.
+    pub who: WaitKey,
+    /// Of which event.
+    pub event_id: EventId,
+}
+mail!(ForgetOutcome => ());
+
+/// These events have their outcome by another way than a claim, or were deleted: who waits for it is told.
+#[derive(Debug)]
+pub struct Changed(pub Vec<EventId>);
+mail!(Changed => ());
+
 /// How the recording of one outcome went.
 #[derive(Debug)]
 pub struct Settled {
+    /// The event.
+    pub event_id: EventId,
     /// The claim.
     pub token: Token,
     /// What was to be recorded.

@@ -31,6 +31,8 @@ pub enum ReplyTo {
     },
     /// Deliveries, about the outcome of a claim.
     Claim {
+        /// The event.
+        event_id: EventId,
         /// The claim.
         token: Token,
         /// What was to be recorded.
@@ -139,8 +141,9 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                     permit: Some(permit),
                 });
             }
-            ReplyTo::Claim { token, outcome } => {
+            ReplyTo::Claim { event_id, token, outcome } => {
                 told.recorded.settled.push(Settled {
+                    event_id,
                     token,
                     outcome,
                     result: result.map(|_| ()).map_err(Fault::from),
@@ -272,7 +275,10 @@ mod tests {
     #[test]
     fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
         let refused = || StoreError::ClaimLost { id: EventId::parse("e1").unwrap() };
-        let claim = |token| Reply { to: ReplyTo::Claim { token, outcome: Outcome::Success }, event: None };
+        let claim = |token| {
+            let event_id = EventId::parse("e1").unwrap();
+            Reply { to: ReplyTo::Claim { event_id, token, outcome: Outcome::Success }, event: None }
+        };
         let attempt = || Reply { to: ReplyTo::Attempt, event: None };
         let replies = vec![claim(1), attempt(), claim(2), attempt()];
         let results = vec![Ok(Written::Finished), Ok(Written::Done), Err(refused()), Err(refused())];

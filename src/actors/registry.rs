@@ -11,8 +11,8 @@ use actix::{Actor, ActorContext, Context, Handler};
 
 pub use late::RingLimits;
 pub use message::{
-    AwaitEvent, Committed, ForgetEvent, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm,
-    Unwatch, Watch,
+    AwaitEvent, Committed, ForgetEvent, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe,
+    UnsubscribeNpm, Unwatch, Watch,
 };
 pub use waits::Awaited;
 

@@ -53,7 +53,8 @@ impl Store {
             last = Some((event.timestamp, seq.map(unsigned), event.id.clone()));
             events.push(event);
         }
-        let next = last.filter(|_| more).map(|(timestamp, seq, id)| LogKey { query: asked, timestamp, seq, id });
+        let next =
+            last.filter(|_| more).map(|(timestamp, seq, id)| LogKey { query: asked, timestamp, seq, id });
         Ok((events, next))
     }
 

@@ -19,8 +19,8 @@ use crate::{
 pub enum Standing {
     /// It has no outcome.
     Open {
-        /// The database says that a spoke has it. Only what the npm stack claims is written there before it ends, and its
-        /// outcome too is written there by somebody else.
+        /// The database says that a spoke has it. Only what the npm stack claims is written there before it ends,
+        /// and its outcome too is written there by somebody else.
         claimed: bool,
     },
     /// It has its outcome.
@@ -36,7 +36,8 @@ impl Store {
         let refused = refused("read the outcome of an event");
         let published = event_published::Entity::find_by_id(id.to_string()).one(&self.readers).await;
         let Some(row) = published.map_err(&refused)? else {
-            let known = event::Entity::find_by_id(id.to_string()).count(&self.readers).await.map_err(refused)?;
+            let known =
+                event::Entity::find_by_id(id.to_string()).count(&self.readers).await.map_err(refused)?;
             return match known {
                 0 => Err(StoreError::EventNotFound { id: id.clone() }),
                 _ => Ok(Standing::Open { claimed: false }),

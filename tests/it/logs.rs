@@ -155,7 +155,8 @@ async fn what_is_only_stored_is_in_the_log_and_what_waits_for_its_time_is_not() 
         "INSERT INTO event_scheduled (event_id, scheduled) VALUES ('later', '2036-01-02 03:04:05.678')",
     ];
     sql(hub.database(), &rows).await;
-    for query in [r#"{"domain":"orders","pid":"1"}"#, r#"{"domain":"orders","pid":"1","names":["created"]}"#] {
+    for query in [r#"{"domain":"orders","pid":"1"}"#, r#"{"domain":"orders","pid":"1","names":["created"]}"#]
+    {
         assert_eq!(log(&mut link, query, 10).await, ["stored", "now"]);
     }
     assert_eq!(log(&mut link, r#"{"domain":"orders"}"#, 1).await, ["now", "stored"]);

@@ -224,11 +224,12 @@ async fn a_link_waits_for_a_thousand_things_and_takes_them_along() {
 }
 
 #[tokio::test]
-async fn a_drain_ends_waits() {
+async fn a_drain_ends_waits_while_others_finish_their_work() {
     let hub = TestHub::start().await;
-    let mut link = hub.v1().await;
-    let mut publisher = hub.v1().await;
-    publish(&mut publisher, "open", "created", "2", "").await;
+    let (mut link, mut worker) = (hub.v1().await, hub.v1().await);
+    publish(&mut link, "open", "created", "2", "").await;
+    worker.ask(&["consume", "1", "1", "", "orders", "*", r#"{"credit":1}"#]).await;
+    let token = worker.event().await[2].clone();
     link.send(&["wait", "2", &for_order("1", "", LONG)]).await;
     link.send(&["outcome", "3", "open", r#"{"timeout_ms":30000}"#]).await;
     waits(&hub, 2).await;
@@ -238,10 +239,27 @@ async fn a_drain_ends_waits() {
         assert_eq!(answer[..3], ["err", req, code::HUB_DRAINING]);
         assert!(!answer[4].is_empty(), "it may be tried again");
     }
-    drop((link, publisher));
-    let began = std::time::Instant::now();
+    let late = link.ask(&["wait", "4", &for_order("1", "", LONG)]).await;
+    assert_eq!(late[..3], ["err", "4", code::HUB_DRAINING]);
+    assert_eq!(worker.ask(&["ack", "2", &token]).await, ["ok", "2"]);
     stopping.await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(15), "nothing was waited for");
+}
+
+#[tokio::test]
+async fn a_drain_that_has_nothing_to_wait_for_waits_for_no_wait() {
+    let hub = TestHub::start().await;
+    let mut link = hub.v1().await;
+    link.send(&["wait", "2", &for_order("1", "", LONG)]).await;
+    waits(&hub, 1).await;
+    let stopping = tokio::spawn(hub.stop());
+    while let Some(record) = link.answer().await {
+        // The wait may be told before the link is.
+        let code = record.iter().find(|unit| unit.starts_with("E_EVENTFLOW"));
+        assert!(record[0] == "drain" || code.is_some_and(|code| code == code::HUB_DRAINING), "{record:?}");
+    }
+    drop(link);
+    let deadline = Duration::from_millis(LONG.into()) / 2;
+    tokio::time::timeout(deadline, stopping).await.expect("long before the wait's own end").unwrap();
 }
 
 #[tokio::test]

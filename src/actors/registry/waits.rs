@@ -153,7 +153,8 @@ mod tests {
         waits.dispatch(&[event(1, "other", "paid", None), event(2, "1", "created", None)]);
         waits.dispatch(&[event(3, "1", "sent", None), event(4, "other", "paid", Some("question"))]);
         waits.dispatch(&[event(5, "1", "paid", Some("question")), event(6, "1", "paid", None)]);
-        let seqs: Vec<_> = found.iter_mut().map(|found| found.try_recv().ok().map(|event| event.seq)).collect();
+        let seqs: Vec<_> =
+            found.iter_mut().map(|found| found.try_recv().ok().map(|event| event.seq)).collect();
         assert_eq!(seqs, [Some(2), Some(3), Some(5), Some(4), None]);
         for (number, what) in (0..).zip(wanted) {
             waits.remove(key(number), what);

@@ -63,7 +63,11 @@ async fn the_order_of_dispatch_decides_which_is_first() {
 async fn what_waits_for_its_time_is_not_dispatched() {
     let store = memory().await;
     foreign(&store, "later", Some(0)).await;
-    sql(&store, "INSERT INTO event_scheduled (event_id, scheduled) VALUES ('later', '2027-01-01 00:00:00.000')").await;
+    sql(
+        &store,
+        "INSERT INTO event_scheduled (event_id, scheduled) VALUES ('later', '2027-01-01 00:00:00.000')",
+    )
+    .await;
     assert_eq!(first(&store, &[], 0).await, None);
     assert_eq!(store.position(&id("later")).await.unwrap(), None);
     let ran = AT + 60_001;
@@ -93,11 +97,17 @@ async fn the_standing_of_an_event_is_its_outcome_once_it_has_one() {
     let standing = async |id_text: &str| store.standing(&id(id_text)).await.unwrap();
     foreign(&store, "stored", None).await;
     foreign(&store, "npm", Some(1)).await;
-    store.commit(["open", "good", "bad"].iter().zip(1..).map(|(id, seq)| publish(event(id), seq)).collect()).await;
+    store
+        .commit(["open", "good", "bad"].iter().zip(1..).map(|(id, seq)| publish(event(id), seq)).collect())
+        .await;
     let open = Standing::Open { claimed: false };
     assert_eq!((standing("stored").await, standing("npm").await), (open.clone(), open.clone()));
     assert_eq!(standing("open").await, open);
-    sql(&store, "UPDATE event_published SET consumed_spoke = '2026-11-30 00:00:00.000' WHERE event_id = 'npm'").await;
+    sql(
+        &store,
+        "UPDATE event_published SET consumed_spoke = '2026-11-30 00:00:00.000' WHERE event_id = 'npm'",
+    )
+    .await;
     assert_eq!(standing("npm").await, Standing::Open { claimed: true });
 
     let dead = Write::Finish {

@@ -105,7 +105,8 @@ async fn an_event_is_found_by_what_it_is_associated_with() {
     for (id, domain, cpid) in
         [("c", "parcels", "7"), ("a", "parcels", "7"), ("u", "parcels", "7"), ("b", "x", "7")]
     {
-        let row = format!("INSERT INTO event_cpid (event_id, domain, cpid) VALUES ('{id}', '{domain}', '{cpid}')");
+        let row =
+            format!("INSERT INTO event_cpid (event_id, domain, cpid) VALUES ('{id}', '{domain}', '{cpid}')");
         sql(&store, &row).await;
     }
     for (id, eid) in [("c", "ann"), ("b", "ann"), ("u", "ann"), ("a", "bob")] {
@@ -115,7 +116,10 @@ async fn an_event_is_found_by_what_it_is_associated_with() {
     assert_eq!(ids(&store, r#"{"domain":"orders","cpid":"7"}"#).await, Vec::<String>::new());
     assert_eq!(ids(&store, r#"{"eid":"ann"}"#).await, ["b", "u", "c"]);
     assert_eq!(ids(&store, r#"{"domain":"orders","eid":"ann"}"#).await, ["b", "c"]);
-    assert_eq!(ids(&store, r#"{"domain":"orders","eid":"ann","names":["paid"]}"#).await, Vec::<String>::new());
+    assert_eq!(
+        ids(&store, r#"{"domain":"orders","eid":"ann","names":["paid"]}"#).await,
+        Vec::<String>::new()
+    );
 }
 
 #[tokio::test]
@@ -127,7 +131,8 @@ async fn names_and_times_narrow_a_log() {
         publish(Event { name: Name::parse(*name).unwrap(), ..at(&format!("e{n}"), AT + ms) }, n as u64 + 1)
     });
     store.commit(events.collect()).await;
-    let narrowed = async |rest: &str| ids(&store, &format!(r#"{{"domain":"orders","pid":"order-1",{rest}}}"#)).await;
+    let narrowed =
+        async |rest: &str| ids(&store, &format!(r#"{{"domain":"orders","pid":"order-1",{rest}}}"#)).await;
     assert_eq!(narrowed(r#""names":["paid","sent"]"#).await, ["e1", "e3", "e4"]);
     assert_eq!(narrowed(r#""names":["nothing"]"#).await, Vec::<String>::new());
     assert_eq!(narrowed(&format!(r#""from":{},"to":{}"#, AT + 1, AT + 3)).await, ["e1", "e2"]);
@@ -145,7 +150,11 @@ async fn what_waits_for_its_time_is_in_no_log() {
     let store = memory().await;
     persist(&store, "later", AT).await;
     persist(&store, "ran", AT + 1).await;
-    sql(&store, "INSERT INTO event_scheduled (event_id, scheduled) VALUES ('later', '2030-01-01 00:00:00.000')").await;
+    sql(
+        &store,
+        "INSERT INTO event_scheduled (event_id, scheduled) VALUES ('later', '2030-01-01 00:00:00.000')",
+    )
+    .await;
     sql(
         &store,
         "INSERT INTO event_scheduled (event_id, scheduled, executed) \
@@ -232,7 +241,10 @@ async fn each_form_is_served_by_an_index() {
     let store = memory().await;
     let domain = domain("orders");
     let forms: [(LogOf, &str); 5] = [
-        (LogOf::Process { domain: domain.clone(), pid: pid("1") }, "SEARCH e USING INDEX event_log (domain=? AND pid=?"),
+        (
+            LogOf::Process { domain: domain.clone(), pid: pid("1") },
+            "SEARCH e USING INDEX event_log (domain=? AND pid=?",
+        ),
         (
             LogOf::ChildProcess { domain: domain.clone(), cpid: pid("1") },
             "SEARCH a USING COVERING INDEX event_cpid_log (domain=? AND cpid=?)",

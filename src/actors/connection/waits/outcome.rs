@@ -28,7 +28,12 @@ const LOOK: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// It didn't come in time, or there is no such event.
-pub async fn wait(around: &Around, who: WaitKey, id: EventId, options: OutcomeOptions) -> Result<Answer, Fault> {
+pub async fn wait(
+    around: &Around,
+    who: WaitKey,
+    id: EventId,
+    options: OutcomeOptions,
+) -> Result<Answer, Fault> {
     if let Some(group) = options.group {
         return Err(Fault::refused(
             code::UNSUPPORTED,

@@ -25,7 +25,7 @@ pub use message::{
 use self::{
     binding::{Binding, Page, PageWanted, Waiting},
     consumer::ConsumerKey,
-    effects::Effects,
+    effects::{Effects, claim_lost},
     group::Group,
 };
 use super::{
@@ -38,7 +38,7 @@ use super::{
     waiters::Waiters,
 };
 use crate::{
-    event::{EventId, Fault, Uid, code},
+    event::{EventId, Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, OpenEvent, Store, StoreError, Write},
     wire::Answer,
@@ -395,12 +395,4 @@ impl Handler<Panic> for Deliveries {
     fn handle(&mut self, _: Panic, _: &mut Self::Context) {
         panic!("deliveries were told to panic");
     }
-}
-
-fn claim_lost() -> Fault {
-    Fault::refused(
-        code::CLAIM_LOST,
-        "this link doesn't hold that claim: the event was offered to somebody else, or its outcome is recorded; \
-         drop the result",
-    )
 }

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 pub use effects::{Ended, Finish, Verdict};
 pub use message::{
-    AwaitOutcome, Changed, Consume, Dispatch, Drain, Floor, ForgetOutcome, Holder, InFlight, LinkGone, Panic,
+    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Holder, InFlight, LinkGone, Panic,
     Recorded, Settle, Settled, Stop,
 };
 
@@ -78,8 +78,7 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
 ///   for outcomes.
 /// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`] from
-///   connections; [`Dispatch`] from the registry; [`Recorded`] from the journal; [`Changed`] from whoever ends or
-///   deletes events by another way.
+///   connections; [`Dispatch`] and [`Deleted`] from the registry; [`Recorded`] from the journal.
 /// - **Sends**: claims and answers into the links' outlets; word of outcomes to the waits of links; outcomes, attempts,
 ///   bindings and cursors to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
@@ -108,7 +107,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Recorded, AwaitOutcome, ForgetOutcome, Changed, Holder, Drain, InFlight, Floor, Halt, Panic);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic);
 
 /// What the store knows at the start.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use actix::{Actor, ActorContext, Context, Handler};
 
 pub use late::RingLimits;
 pub use message::{
-    AwaitEvent, Committed, ForgetEvent, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe,
+    AwaitEvent, Committed, Deleted, ForgetEvent, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe,
     UnsubscribeNpm, Unwatch, Watch,
 };
 pub use waits::Awaited;
@@ -21,7 +21,7 @@ use self::{
     waits::Waits,
 };
 use super::{
-    deliveries::{Deliveries, Dispatch},
+    deliveries::{self, Deliveries, Dispatch},
     life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{Frame, Outlet},
@@ -44,8 +44,9 @@ pub struct RegistryConfig {
 ///   it.
 /// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence, the waits for events.
 /// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`AwaitEvent`], [`ForgetEvent`],
-///   [`LinkGone`] from connections; [`Committed`] from the journal.
-/// - **Sends**: frames into the links' outlets, events to the waits of links; [`Dispatch`] to deliveries.
+///   [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal.
+/// - **Sends**: frames into the links' outlets, events to the waits of links; [`Dispatch`] and what was deleted to
+///   deliveries.
 /// - **Capacity**: its mailbox is offered to by connections, which refuse the request when it is full;
 ///   `Committed` comes at most once per commit. A link whose outlet is full is cut.
 /// - **On failure**: the core restarts as one; links are cut and subscribe again.
@@ -59,7 +60,7 @@ pub struct Registry {
     _life: Life,
 }
 
-measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, AwaitEvent, ForgetEvent, LinkGone, Committed, Halt, Panic);
+measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, AwaitEvent, ForgetEvent, LinkGone, Committed, Deleted, Halt, Panic);
 
 impl Registry {
     /// A registry after the events up to `head`.
@@ -192,6 +193,17 @@ impl Handler<Committed> for Registry {
         }
         self.waits.dispatch(&events);
         self.deliveries.signal(Dispatch(events));
+    }
+}
+
+impl Handler<Deleted> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: Deleted, _: &mut Self::Context) {
+        let Deleted { gone, owed } = message;
+        self.routes.forget(&gone);
+        // On the way that their dispatch took, so that it can't overtake it.
+        self.deliveries.signal(deliveries::Deleted { gone, owed });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading events: one, what a hub still has to serve, and how many there are.
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, EntityTrait, QueryResult, Value};
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryResult, Value};
 
 use super::{
     Store, StoreError,
@@ -142,7 +142,7 @@ pub(super) fn open_tail(domain: &Pattern, name: &Pattern, values: &mut Vec<Value
 /// Reads at most `limit` rows and `max_bytes`, at least one row; says whether more follow. The weights are
 /// read first: a page of large events must not stand in memory only to be cut.
 pub(super) async fn page(
-    db: &DatabaseConnection,
+    db: &impl ConnectionTrait,
     columns: &str,
     tail: &str,
     values: Vec<Value>,

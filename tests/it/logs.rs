@@ -69,11 +69,15 @@ async fn each_form_finds_its_events_in_order() {
     ] {
         times.push(publish(&mut link, id, domain, name, pid).await);
     }
-    let associations = [
-        "INSERT INTO event_cpid (event_id, domain, cpid) VALUES ('e5', 'parcels', '7'), ('e3', 'parcels', '7')",
-        "INSERT INTO event_eid (event_id, eid) VALUES ('e4', 'ann'), ('e2', 'ann'), ('e1', 'ann')",
-    ];
-    sql(hub.database(), &associations).await;
+    for (id, with) in [
+        ("e5", r#"{"domain":"parcels","cpid":"7"}"#),
+        ("e3", r#"{"domain":"parcels","cpid":"7"}"#),
+        ("e4", r#"{"eid":"ann"}"#),
+        ("e2", r#"{"eid":"ann"}"#),
+        ("e1", r#"{"eid":"ann"}"#),
+    ] {
+        assert_eq!(link.ask(&["associate", "2", id, with]).await, ["ok", "2"]);
+    }
     let since_e2 = format!(r#"{{"domain":"orders","pid":"1","from":{}}}"#, times[1]);
     let forms: [(&str, &[&str]); 9] = [
         (r#"{"domain":"orders","pid":"1"}"#, &["e1", "e2", "e5"]),

@@ -87,6 +87,21 @@ async fn what_does_not_end_in_time_is_said_to_wait() {
     hub.stop().await;
 }
 
+#[tokio::test]
+async fn who_waits_hears_at_once_that_the_event_is_deleted() {
+    let hub = TestHub::start().await;
+    let mut link = hub.v1().await;
+    publish(&mut link, "gone").await;
+    link.send(&["outcome", "2", "gone", LONG]).await;
+    waits(&hub, 1).await;
+    let began = Instant::now();
+    assert_eq!(link.ask(&["delete", "3", r#"{"id":"gone"}"#]).await, ["ok", "3", "deleted", "1"]);
+    assert_eq!(link.reply("2").await[..3], ["err", "2", code::EVENT_NOT_FOUND]);
+    println!("told after {:?}", began.elapsed());
+    drop(link);
+    hub.stop().await;
+}
+
 /// The npm stack writes outcomes itself: nobody tells the hub.
 #[tokio::test]
 async fn an_outcome_that_another_program_writes_is_seen() {

@@ -17,8 +17,6 @@ use crate::{
 pub const MOST_WAITING: usize = 64;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// How long a client waits after a mailbox was full.
-pub const FULL_WAIT: Duration = Duration::from_millis(50);
 /// How long the holder of a claim is asked for.
 const HOLDER_DEADLINE: Duration = Duration::from_secs(2);
 

@@ -10,7 +10,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{Core, reads::FULL_WAIT};
+use super::{Core, v1::FULL_WAIT};
 use crate::{
     actors::{
         draining,

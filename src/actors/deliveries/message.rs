@@ -9,10 +9,11 @@ use crate::{
     actors::{
         dispatched::Dispatched,
         mail::mail,
-        outlet::{LinkId, Outlet},
+        outlet::{LinkId, Outlet, Owed},
         waiters::WaitKey,
     },
     event::{EventId, Fault, Outcome, Pattern, Uid},
+    store::Gone,
     wire::{ConsumeOptions, Req, Sub, Token},
 };
 
@@ -92,10 +93,15 @@ pub struct ForgetOutcome {
 }
 mail!(ForgetOutcome => ());
 
-/// These events have their outcome by another way than a claim, or were deleted: who waits for it is told.
+/// Events were deleted, all of them told of by an earlier [`Dispatch`] if at all.
 #[derive(Debug)]
-pub struct Changed(pub Vec<EventId>);
-mail!(Changed => ());
+pub struct Deleted {
+    /// The events.
+    pub gone: Vec<Gone>,
+    /// To be answered once none of them is handed out any more.
+    pub owed: Vec<Owed>,
+}
+mail!(Deleted => ());
 
 /// How the recording of one outcome went.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
-//! Who waits for the outcome of an event.
+//! Who waits for the outcome of an event, and what became of those that were deleted.
 
 use actix::{Context, Handler};
 
-use super::{AwaitOutcome, Changed, Deliveries, ForgetOutcome};
-use crate::event::EventId;
+use super::{AwaitOutcome, Deleted, Deliveries, ForgetOutcome, effects::Effects};
+use crate::{actors::outlet::Owed, event::EventId};
 
 impl Deliveries {
     /// The event has its outcome, or is gone: the store says which.
@@ -34,12 +34,16 @@ impl Handler<ForgetOutcome> for Deliveries {
     }
 }
 
-impl Handler<Changed> for Deliveries {
+impl Handler<Deleted> for Deliveries {
     type Result = ();
 
-    fn handle(&mut self, message: Changed, _: &mut Context<Self>) {
-        for event_id in &message.0 {
-            self.tell(event_id);
+    fn handle(&mut self, message: Deleted, ctx: &mut Context<Self>) {
+        let mut effects = Effects::default();
+        self.group.deleted(&message.gone, &mut effects);
+        self.apply(effects, ctx);
+        for gone in &message.gone {
+            self.tell(&gone.id);
         }
+        message.owed.into_iter().for_each(Owed::give);
     }
 }

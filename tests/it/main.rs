@@ -33,4 +33,5 @@ mod programs;
 mod publishing_twice_is_once;
 mod support;
 mod wait_sees_what_happened_before;
+mod the_client;
 mod what_became_of_it;

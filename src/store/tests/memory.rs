@@ -44,8 +44,8 @@ async fn a_commit_passes_the_reads_that_wait() {
         .map(|_| {
             let (store, done) = (store.clone(), done.clone());
             tokio::spawn(async move {
-                let (domain, pid) = (event("x").domain, event("x").pid);
-                store.log_page(&domain, &pid, None, 1_000, 1_000_000).await.unwrap();
+                let query = log::of_process();
+                store.log_page(&query, None, 1_000, 1_000_000).await.unwrap();
                 done.fetch_add(1, Ordering::Relaxed);
             })
         })

@@ -22,7 +22,8 @@ fn query(json: &str) -> LogQuery {
     serde_json::from_str(json).unwrap()
 }
 
-fn of_process() -> LogQuery {
+/// The log of [`event`]'s process.
+pub(super) fn of_process() -> LogQuery {
     LogOf::Process { domain: event("x").domain, pid: event("x").pid }.into()
 }
 

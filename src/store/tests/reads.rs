@@ -1,7 +1,6 @@
 //! Pages, traces, counts, and that the hot reads use their indexes.
 
 use super::*;
-use crate::wire::LogOf;
 
 fn sized(id_text: &str, bytes: usize) -> Event {
     Event { data: Data::from_value(&"x".repeat(bytes - 2)).unwrap(), ..event(id_text) }
@@ -14,8 +13,7 @@ async fn pages_end_by_bytes_and_hold_at_least_one() {
     let events =
         sizes.iter().enumerate().map(|(n, size)| publish(sized(&format!("e{n}"), *size), n as u64 + 1));
     store.commit(events.collect()).await;
-    let of_process = LogOf::Process { domain: event("x").domain, pid: event("x").pid };
-    let pages = log::pages(&store, &of_process.into(), 100, 1_000).await;
+    let pages = log::pages(&store, &log::of_process(), 100, 1_000).await;
     assert_eq!(pages, [vec!["e0", "e1"], vec!["e2"], vec!["e3"], vec!["e4"]]);
 
     let mut seqs = Vec::new();

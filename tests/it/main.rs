@@ -32,6 +32,6 @@ mod process;
 mod programs;
 mod publishing_twice_is_once;
 mod support;
-mod wait_sees_what_happened_before;
 mod the_client;
+mod wait_sees_what_happened_before;
 mod what_became_of_it;

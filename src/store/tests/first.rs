@@ -112,12 +112,13 @@ async fn the_standing_of_an_event_is_its_outcome_once_it_has_one() {
 
     let dead = Write::Finish {
         event_id: id("bad"),
+        seq: 3,
         outcome: Outcome::Dead,
         consumer: uid("SPOKE-2"),
         at: AT + 9,
         attempt: Some(AttemptRow { error: "no such customer".into(), ..attempt("bad", 2) }),
     };
-    store.commit(vec![Write::Attempt(attempt("bad", 1)), dead, finish("good", Outcome::Success)]).await;
+    store.commit(vec![Write::Attempt(attempt("bad", 1)), dead, finish("good", 2, Outcome::Success)]).await;
     let ended = |state: &str, ended, error: &str| {
         let (state, error) = (state.to_owned(), error.to_owned());
         Standing::Ended(Ended { state, consumer: Some(uid("SPOKE-2")), ended, error })

@@ -9,6 +9,7 @@ mod a_claim_ends_with_its_link;
 mod a_consumer_comes_late;
 mod a_subscriber_comes_late;
 mod a_subscription_resumes;
+mod abilities;
 mod acked_is_committed;
 mod associations;
 mod bounded;

@@ -4,6 +4,7 @@
 //! - `GET /readyz`: 200 when the hub takes work, else 503; a JSON body says the state and why.
 //! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
 //! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
+//! - `GET /actors`, with the token: the state and the numbers of each kind of actor.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;

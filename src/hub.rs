@@ -34,6 +34,7 @@
 //!   [`config::load`](crate::config::load) makes a [`HubConfig`] of a file's text, variables and flags, as the program
 //!   `eventflow-hub` does.
 
+mod cast;
 mod core;
 mod door;
 mod drain;
@@ -43,16 +44,17 @@ mod guardian;
 mod inspect;
 mod start;
 
-use std::{net::SocketAddr, path::PathBuf, thread};
+use std::{net::SocketAddr, path::PathBuf, thread, time::Duration};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use cast::Onlooker;
 pub use drain::DrainOutcome;
 pub use error::HubError;
 
 use crate::{
     config::HubConfig,
-    metrics::{ActorKind, Metrics, MetricsSnapshot, Readiness},
+    metrics::{ActorKind, ActorsReport, Metrics, MetricsSnapshot, Readiness},
 };
 
 /// What a started hub is and where.
@@ -135,9 +137,15 @@ impl HubBuilder {
                 .map_err(HubError::Thread)?
         };
         match started.await {
-            Ok(Ok(info)) => {
-                Ok(HubHandle { info, metrics, readiness: watched, commands, ended, thread: Some(thread) })
-            }
+            Ok(Ok((info, onlooker))) => Ok(HubHandle {
+                info,
+                metrics,
+                onlooker,
+                readiness: watched,
+                commands,
+                ended,
+                thread: Some(thread),
+            }),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(HubError::Vanished),
         }
@@ -158,6 +166,7 @@ pub(crate) enum End {
 pub(crate) enum Command {
     Shutdown,
     Panic(ActorKind),
+    Stall(Duration),
 }
 
 /// A running hub. Dropping it stops the hub without waiting for the drain to end.
@@ -165,6 +174,7 @@ pub(crate) enum Command {
 pub struct HubHandle {
     info: HubInfo,
     metrics: Metrics,
+    onlooker: Onlooker,
     readiness: watch::Receiver<Readiness>,
     commands: mpsc::UnboundedSender<Command>,
     ended: watch::Receiver<Option<End>>,
@@ -182,6 +192,12 @@ impl HubHandle {
     #[must_use]
     pub fn metrics(&self) -> MetricsSnapshot {
         self.metrics.snapshot()
+    }
+
+    /// What each kind of actor tells about itself, with its numbers; `GET /actors` answers the same. It takes half a
+    /// second at most: who doesn't answer in that time is shown as late, and who isn't there as gone.
+    pub async fn actors(&self) -> ActorsReport {
+        self.onlooker.report(&self.metrics).await
     }
 
     /// Whether it can be given work; the receiver can wait for a change.
@@ -215,6 +231,12 @@ impl HubHandle {
             Ok(Some(End::Failed(error))) => Err(HubError::Failed(error.clone())),
             Ok(None) | Err(_) => Err(HubError::Vanished),
         }
+    }
+
+    /// Makes the registry deaf for so long, to see that nobody waits for it.
+    #[doc(hidden)]
+    pub fn inject_stall(&self, length: Duration) {
+        let _ = self.commands.send(Command::Stall(length));
     }
 
     /// Makes an actor of the core panic, to see that nothing is lost by it.

@@ -288,6 +288,7 @@ impl Connection {
         if v1 {
             links.of(self.dialect).dec();
             self.dialect = Dialect::V1;
+            self.outlet.speaks_v1();
             links.of(self.dialect).inc();
         }
         self.metrics.hub().links_opened.of(self.dialect).inc();

@@ -7,6 +7,7 @@ mod effects;
 mod group;
 mod joins;
 mod message;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +17,8 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 
 pub use effects::{Ended, Finish, Verdict};
 pub use message::{
-    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Settle, Settled, Stop,
+    Consume, Dispatch, Drain, Floor, Held, Holder, Holding, InFlight, LinkGone, Panic, Recorded, Settle,
+    Settled, Stop,
 };
 
 use self::{
@@ -32,6 +34,7 @@ use super::{
     life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{Frame, LinkId},
+    snapshot::Snapshot,
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -73,7 +76,7 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 ///   each consumer holds.
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding.
 /// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`LinkGone`] from connections; [`Dispatch`] from the
-///   registry; [`Recorded`] from the journal.
+///   registry; [`Recorded`] from the journal; [`Snapshot`] and [`Holding`] from the hub.
 /// - **Sends**: claims and answers into the links' outlets; outcomes, attempts, bindings and cursors to the
 ///   journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
@@ -100,7 +103,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
 
 /// What the store knows at the start.
 #[derive(Debug)]

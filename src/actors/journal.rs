@@ -3,6 +3,7 @@
 mod batch;
 mod message;
 mod sequence;
+mod snapshot;
 
 use std::{
     collections::VecDeque,
@@ -20,6 +21,7 @@ use super::{
     clock::{now_micros, now_millis},
     life::{Halt, Life},
     mail::measured,
+    snapshot::Snapshot,
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -48,7 +50,7 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
 /// - **Receives**: [`Publish`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
-///   [`Connect`], [`Close`] and [`Backlog`] from the hub.
+///   [`Connect`], [`Close`], [`Backlog`] and [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` to the registry, `Recorded` to deliveries.
 /// - **Capacity**: `queue_bytes` of publishes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit and always taken.
@@ -73,7 +75,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Record, Bind, Note, Close, Backlog, Halt, Panic);
+measured!(Journal: Connect, Publish, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.

@@ -1,5 +1,7 @@
 //! Lets links in: a permit, then accept, then TLS under a deadline off the accept loop, then a connection.
 
+mod snapshot;
+
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix::{Actor, AsyncContext, Context, Handler, fut::wrap_future};
@@ -14,11 +16,13 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
+    clock::now_millis,
     connection::{self, Connection, ConnectionConfig, Core, Surroundings},
     life::Life,
     mail::{Handle, mail, measured},
-    monitor::{Monitor, Notice},
+    monitor::Monitor,
     outlet::{LinkId, Outlet, Word},
+    snapshot::Snapshot,
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -44,11 +48,26 @@ pub struct ListenerConfig {
     pub arbiters: Vec<ArbiterHandle>,
 }
 
-/// A link is there.
+pub use self::snapshot::{Busiest, BusiestLinks, LinkState};
+
+/// A link that is there.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenLink {
     /// Its way out.
     pub outlet: Outlet,
+    /// Who it is, by its certificate.
+    pub uid: Uid,
+    /// Its address.
+    pub peer: SocketAddr,
+    /// When it came, in milliseconds since 1970.
+    pub since: i64,
+}
+
+/// A link came.
+#[derive(Debug)]
+pub struct Opened {
+    /// The link.
+    pub link: OpenLink,
     /// The core that serves it.
     pub core: Core,
 }
@@ -90,7 +109,7 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 /// - **Role**: lets links in and knows all that are open.
 /// - **Owns**: the listening socket, the permits, the outlets of all links.
 /// - **Receives**: [`Opened`] and [`Closed`] from handshakes and connections; [`Close`], [`Announce`], [`CutAll`],
-///   [`Links`] from the guardian.
+///   [`Links`] from the guardian; [`Snapshot`] and [`Busiest`] from the hub.
 /// - **Sends**: words to connections, through their outlets.
 /// - **Capacity**: a permit per link is taken before `accept`; without one, clients wait in the system's backlog.
 ///   Messages are bounded by the links.
@@ -98,13 +117,16 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 pub struct Listener {
     meter: Meter,
     metrics: Metrics,
-    links: HashMap<LinkId, Outlet>,
+    links: HashMap<LinkId, OpenLink>,
+    permits: Arc<Semaphore>,
+    /// Permits there are.
+    places: usize,
     door: Option<Door>,
     closing: watch::Sender<bool>,
     _life: Life,
 }
 
-measured!(Listener: Opened, Closed, CutAll, Close, Announce, Links);
+measured!(Listener: Opened, Closed, CutAll, Close, Announce, Links, Snapshot, Busiest);
 
 /// What the accept loop needs.
 pub struct Door {
@@ -130,10 +152,13 @@ impl Listener {
     /// A listener that opens this door once it is started.
     #[must_use]
     pub fn new(door: Door, metrics: Metrics, meter: Meter, life: Life) -> Self {
+        let places = door.config.connections;
         Self {
             meter,
             metrics,
             links: HashMap::new(),
+            permits: Arc::new(Semaphore::new(places)),
+            places,
             door: Some(door),
             closing: watch::Sender::new(false),
             _life: life,
@@ -148,7 +173,8 @@ impl Actor for Listener {
         if let Some(door) = self.door.take() {
             let listener = Handle::new(ctx.address(), self.meter.clone());
             let closing = self.closing.subscribe();
-            ctx.spawn(wrap_future(accept_all(door, listener, self.metrics.clone(), closing)));
+            let permits = self.permits.clone();
+            ctx.spawn(wrap_future(accept_all(door, permits, listener, self.metrics.clone(), closing)));
         }
     }
 }
@@ -157,14 +183,15 @@ impl Handler<Opened> for Listener {
     type Result = ();
 
     fn handle(&mut self, message: Opened, _: &mut Self::Context) {
-        let Opened { outlet, core } = message;
+        let Opened { link, core } = message;
+        let outlet = &link.outlet;
         if *self.closing.borrow() {
             outlet.cut(CutReason::Draining, super::draining());
         } else if !core.is_alive() {
             // It failed while the link came: a `CutAll` for it may have been before.
             outlet.cut(CutReason::Restart, connection::restart());
         }
-        self.links.insert(outlet.id(), outlet);
+        self.links.insert(outlet.id(), link);
     }
 }
 
@@ -180,7 +207,7 @@ impl Handler<CutAll> for Listener {
     type Result = ();
 
     fn handle(&mut self, message: CutAll, _: &mut Self::Context) {
-        for outlet in self.links.values() {
+        for OpenLink { outlet, .. } in self.links.values() {
             outlet.cut(message.reason, message.fault.clone());
         }
     }
@@ -198,7 +225,7 @@ impl Handler<Announce> for Listener {
     type Result = ();
 
     fn handle(&mut self, _: Announce, _: &mut Self::Context) {
-        for outlet in self.links.values() {
+        for OpenLink { outlet, .. } in self.links.values() {
             outlet.tell(Word::Drain);
         }
     }
@@ -215,11 +242,11 @@ impl Handler<Links> for Listener {
 /// Accepts until the listener closes; then the socket is closed with it.
 async fn accept_all(
     mut door: Door,
+    permits: Arc<Semaphore>,
     listener: Handle<Listener>,
     metrics: Metrics,
     mut closing: watch::Receiver<bool>,
 ) {
-    let permits = Arc::new(Semaphore::new(door.config.connections));
     let connections = metrics.meter(crate::metrics::ActorKind::Connection);
     let mut next = 0_u64;
     loop {
@@ -306,14 +333,15 @@ async fn welcome(
                 return;
             };
             let (outlet, outflow) = Outlet::new(link, config.connection.outbound_bytes);
-            around.listener.signal(Opened { outlet: outlet.clone(), core: core.clone() });
+            let open = OpenLink { outlet: outlet.clone(), uid: uid.clone(), peer, since: now_millis() };
+            around.listener.signal(Opened { link: open, core: core.clone() });
             around.core = core;
             Connection::spawn(socket, uid, permit, (outlet, outflow), around);
         }
         Err(NoLink { kind, fault }) => {
             around.metrics.hub().handshakes_failed.of(kind).inc();
-            tracing::warn!(conn.id = %link, %peer, %fault, "handshake failed");
-            around.monitor.note(Notice::fault(&format!("handshake with {peer} failed"), &fault.to_string()));
+            tracing::debug!(conn.id = %link, %peer, %fault, "handshake failed");
+            around.monitor.handshake_failed(peer, kind, fault);
         }
     }
 }

@@ -3,6 +3,7 @@
 mod late;
 mod message;
 mod routes;
+mod snapshot;
 
 use std::time::Instant;
 
@@ -10,7 +11,8 @@ use actix::{Actor, ActorContext, Context, Handler};
 
 pub use late::RingLimits;
 pub use message::{
-    Committed, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
+    Committed, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Wanted,
+    Wanting, Watch,
 };
 
 use self::routes::{Push, Routes};
@@ -19,6 +21,7 @@ use super::{
     life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{Frame, Outlet},
+    snapshot::{Snapshot, Stall},
 };
 use crate::{
     metrics::{Meter, Metrics},
@@ -37,7 +40,7 @@ pub struct RegistryConfig {
 /// - **Role**: knows what every link wants; sends each committed event to the links that want it.
 /// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence.
 /// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`LinkGone`] from connections;
-///   [`Committed`] from the journal.
+///   [`Committed`] from the journal; [`Snapshot`] and [`Wanting`] from the hub.
 /// - **Sends**: frames into the links' outlets; [`Dispatch`] to deliveries.
 /// - **Capacity**: its mailbox is offered to by connections, which refuse the request when it is full;
 ///   `Committed` comes at most once per commit. A link whose outlet is full is cut.
@@ -51,7 +54,7 @@ pub struct Registry {
     _life: Life,
 }
 
-measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, LinkGone, Committed, Halt, Panic);
+measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, LinkGone, Committed, Halt, Panic, Snapshot, Wanting, Stall);
 
 impl Registry {
     /// A registry after the events up to `head`.

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::metrics::ActorKind;
+use crate::metrics::{ActorKind, ActorsReport};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -27,7 +27,12 @@ struct World {
 #[derive(Debug)]
 struct Stub;
 
+#[async_trait::async_trait]
 impl Inspect for Stub {
+    async fn actors(&self) -> ActorsReport {
+        ActorsReport::new(&Metrics::new(), std::collections::BTreeMap::new())
+    }
+
     fn about(&self) -> About {
         About {
             hub: "a.EVENTFLOW-HUB".into(),

@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{
     Command, End, HubError, HubInfo,
+    cast::Onlooker,
     core::CoreParts,
     door::{self, Door},
     drain::DrainOutcome,
@@ -30,6 +31,7 @@ use crate::{
         listener::ListenerConfig,
         mail::Handle,
         registry::{RegistryConfig, RingLimits},
+        snapshot::Stall,
     },
     admin::AdminState,
     config::{Durability, HubConfig, Keep, LimitSettings},
@@ -48,7 +50,7 @@ pub async fn run(
     config: HubConfig,
     metrics: Metrics,
     readiness: watch::Sender<Readiness>,
-    ready: oneshot::Sender<Result<HubInfo, HubError>>,
+    ready: oneshot::Sender<Result<(HubInfo, Onlooker), HubError>>,
     mut asked: mpsc::UnboundedReceiver<Command>,
 ) -> End {
     metrics.set_readiness(&Readiness::Starting);
@@ -64,12 +66,13 @@ pub async fn run(
     metrics.set_readiness(&Readiness::Ready);
     readiness.send_replace(Readiness::Ready);
     // Nobody waits if the program gave up: the handle's drop sends a shutdown.
-    let _ = ready.send(Ok(running.info.clone()));
+    let _ = ready.send(Ok((running.info.clone(), running.onlooker.clone())));
     let failure = loop {
         tokio::select! {
             failure = running.gave_up.recv() => break failure,
             command = asked.recv() => match command {
                 Some(Command::Panic(kind)) => running.guardian.signal(InjectPanic(kind)),
+                Some(Command::Stall(length)) => running.guardian.signal(Stall(length)),
                 Some(Command::Shutdown) | None => break None,
             },
         }
@@ -96,6 +99,7 @@ async fn drain(guardian: &Handle<Guardian>, grace: Duration) -> Option<DrainOutc
 struct Running {
     info: HubInfo,
     guardian: Handle<Guardian>,
+    onlooker: Onlooker,
     door: Option<Door>,
     gave_up: mpsc::UnboundedReceiver<HubError>,
     /// Ours until the end.
@@ -161,7 +165,8 @@ async fn start(
         connection: connection_config(&config.limits, welcome),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
-    let guardian = Guardian::start(GuardianParts {
+    let thread = arbiters.first().map(Arbiter::handle);
+    let (guardian, cast) = Guardian::start(GuardianParts {
         hub: id.clone(),
         core: parts,
         first,
@@ -172,7 +177,9 @@ async fn start(
         grace: config.limits.drain,
         gave_up,
     });
+    let cast = Arc::new(cast);
     let inspector = Inspector {
+        cast: cast.clone(),
         hub: id.to_string(),
         epoch,
         address,
@@ -204,7 +211,8 @@ async fn start(
         bundle,
         fingerprint: authority.root_fingerprint(),
     };
-    Ok(Running { info, guardian, door, gave_up: given_up, _folder: folder })
+    let onlooker = Onlooker { cast, thread };
+    Ok(Running { info, guardian, onlooker, door, gave_up: given_up, _folder: folder })
 }
 
 fn store_config(config: &HubConfig, folder: &DataFolder) -> StoreConfig {

@@ -16,6 +16,7 @@ mod drain_hands_back;
 mod golden_bytes;
 mod hostile_bytes;
 mod layering;
+mod looking_in;
 mod npm_subscribers;
 mod one_outcome;
 mod order;

@@ -1,6 +1,8 @@
 //! The pure state of a group: bindings, consumers, claims. It decides who gets what and returns effects as data;
 //! it takes `now` and reads no clock.
 
+mod state;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -20,6 +22,8 @@ use crate::{
     event::{Outcome, Pattern, PatternIndex, Uid},
     wire::{Attempt, Req, Token},
 };
+
+pub use state::GroupState;
 
 /// An event in somebody's hands.
 #[derive(Debug)]

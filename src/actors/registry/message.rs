@@ -1,6 +1,6 @@
 //! What the [`Registry`](super::Registry) receives.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     actors::{
@@ -92,6 +92,15 @@ mail!(Unwatch => ());
 #[derive(Debug)]
 pub struct LinkGone(pub LinkId);
 mail!(LinkGone => ());
+
+/// Asks how many subscriptions and consumers each of these links has.
+#[derive(Debug)]
+pub struct Wanting(pub Arc<[LinkId]>);
+mail!(Wanting => Wanted);
+
+/// The answer, by link.
+#[derive(Debug, actix::MessageResponse)]
+pub struct Wanted(pub HashMap<LinkId, usize>);
 
 /// Events were committed, in sequence.
 #[derive(Debug)]

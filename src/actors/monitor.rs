@@ -96,7 +96,7 @@ mail!(Flush => ());
 /// - **Receives**: [`Notice`] from anyone, [`HandshakeFailed`] from the listener, [`UseJournal`] and [`Flush`] from the guardian, [`Snapshot`] from the hub.
 /// - **Sends**: `Note` to the journal.
 /// - **Capacity**: notices are offered; 1,000 rows wait at most, the rest is dropped and counted. Of the
-///   handshakes that fail a peer has one row per reason in 10 s.
+///   handshakes that fail a peer has few rows per reason in 10 s.
 /// - **On failure**: the hub drains and ends; the rows that waited are lost.
 #[derive(Debug)]
 pub struct Monitor {

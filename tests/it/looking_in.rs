@@ -52,8 +52,11 @@ async fn under_load_each_actor_tells_its_state_and_its_time_in_mailbox() {
     let journal = state(&hub, ActorKind::Journal).await;
     assert!(journal["last_seq"].as_u64().unwrap() > 0, "{journal}");
     let listener = state(&hub, ActorKind::Listener).await;
-    assert_eq!(listener["links"], 2, "{listener}");
-    assert_eq!(listener["permits"].as_u64().unwrap() - listener["permits_left"].as_u64().unwrap(), 2);
+    let number = |field: &str| listener[field].as_u64().unwrap();
+    assert!(
+        number("links") >= 2 && number("permits") - number("permits_left") >= number("links"),
+        "{listener}"
+    );
     let deliveries = state(&hub, ActorKind::Deliveries).await;
     let binding = &deliveries["busiest_bindings"][0];
     assert!(binding["credit"].as_u64().unwrap() > 0 && binding["consumers"] == 1, "{deliveries}");
@@ -61,12 +64,19 @@ async fn under_load_each_actor_tells_its_state_and_its_time_in_mailbox() {
     assert!(registry["consumers"].as_u64().unwrap() >= 1, "{registry}");
     let links = state(&hub, ActorKind::Connection).await;
     let busiest = links["busiest"].as_array().unwrap();
-    assert_eq!((&links["links"]["v1"], busiest.len()), (&2.into(), 2), "{links}");
+    assert_eq!(
+        (&links["links"]["v1"], busiest.len() as u64),
+        (&listener["links"], number("links")),
+        "{links}"
+    );
     for link in busiest {
         assert_eq!(link["dialect"], "v1", "{link}");
         assert!(link["uid"].as_str().unwrap().ends_with(".EVENTFLOW-SPOKE"), "{link}");
-        assert!(link["sent_bytes"].as_u64().unwrap() > 0 && link["claims"].is_u64(), "{link}");
+        assert!(link["claims"].is_u64() && link["subscriptions"].is_u64(), "{link}");
     }
+    assert!(
+        busiest[0]["sent_bytes"].as_u64().unwrap() > 0 && busiest[0]["received_bytes"].as_u64().unwrap() > 0
+    );
     load.finish().await;
     hub.stop().await;
 }

@@ -40,7 +40,7 @@ pub struct LinkState {
 struct ListenerState {
     /// Links that are open.
     links: usize,
-    /// Places that are free; what is neither free nor a link is a handshake.
+    /// Places that are free. What is neither free nor a link is a handshake, or kept ready for the next client.
     permits_left: usize,
     /// Places there are.
     permits: usize,

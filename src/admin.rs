@@ -5,6 +5,7 @@
 //! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
 //! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
 //! - `GET /actors`, with the token: the state and the numbers of each kind of actor.
+//! - `GET /log`, `PUT /log`, with the token: the log level, looked at and changed while the hub runs.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;
@@ -14,6 +15,7 @@
 mod access;
 mod endpoint;
 mod inspect;
+mod log;
 mod problem;
 mod status;
 mod token;
@@ -35,6 +37,7 @@ use crate::{
 };
 
 pub use inspect::{About, Inspect};
+pub use log::LogControl;
 pub use status::HubStatus;
 pub use token::{AdminToken, TOKEN_FILE};
 
@@ -65,6 +68,8 @@ pub struct AdminState {
     pub token: AdminToken,
     /// What the hub tells about itself.
     pub inspect: Arc<dyn Inspect>,
+    /// Who can change how much the log tells, if the host lets anybody.
+    pub log: Option<Arc<dyn LogControl>>,
 }
 
 /// Why there is no admin HTTP.

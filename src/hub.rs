@@ -29,7 +29,8 @@
 //!   for [`HubHandle::end`] beside its signals to learn of a hub that gave up.
 //! - **The log**: the hub writes to [`tracing`](https://docs.rs/tracing) and installs no subscriber, so that
 //!   `HubConfig`'s `log` has no effect here, and neither has its `hub.signal_quit`. A panic of an actor goes through
-//!   the host's panic hook.
+//!   the host's panic hook. A host that can change its log's level while it runs hands that to its operators by
+//!   [`HubBuilder::log_control`].
 //! - **The environment**: no variable and no file outside the data folder is read.
 //!   [`config::load`](crate::config::load) makes a [`HubConfig`] of a file's text, variables and flags, as the program
 //!   `eventflow-hub` does.
@@ -44,13 +45,15 @@ mod guardian;
 mod inspect;
 mod start;
 
-use std::{net::SocketAddr, path::PathBuf, thread, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
 use cast::Onlooker;
 pub use drain::DrainOutcome;
 pub use error::HubError;
+
+pub use crate::admin::LogControl;
 
 use crate::{
     config::HubConfig,
@@ -80,6 +83,7 @@ pub struct HubInfo {
 #[derive(Debug, Clone, Default)]
 pub struct HubBuilder {
     config: HubConfig,
+    log: Option<Arc<dyn LogControl>>,
 }
 
 /// The hub's entry point.
@@ -110,6 +114,14 @@ impl HubBuilder {
         self
     }
 
+    /// Lets operators look at the program's log level and change it, by `GET` and `PUT /log` of the admin HTTP. Without
+    /// it the log is the host's alone.
+    #[must_use]
+    pub fn log_control(mut self, log: impl LogControl + 'static) -> Self {
+        self.log = Some(Arc::new(log));
+        self
+    }
+
     /// Starts the hub in a thread of its own and waits until it is ready. Several hubs may live in one program, each
     /// with its own data folder and ports.
     ///
@@ -128,8 +140,13 @@ impl HubBuilder {
             thread::Builder::new()
                 .name("eventflow-hub".into())
                 .spawn(move || {
+                    // Whatever is logged in this thread, this hub logs. The span has a target of its own: a host with
+                    // one hub may turn it off.
+                    let span =
+                        tracing::error_span!(target: "eventflow::hub::span", "hub", hub.id = tracing::field::Empty);
+                    let _entered = span.enter();
                     let system = actix_rt::System::new();
-                    let run = start::run(self.config, metrics, readiness, ready, asked);
+                    let run = start::run(self.config, self.log, metrics, readiness, ready, asked);
                     let end = system.block_on(run);
                     drop(system);
                     over.send_replace(Some(end));
@@ -158,7 +175,7 @@ pub(crate) enum End {
     /// By [`HubHandle::shutdown`].
     Drained(DrainOutcome),
     /// By a failure; what could be drained was.
-    Failed(std::sync::Arc<HubError>),
+    Failed(Arc<HubError>),
 }
 
 /// What a handle asks of its hub. A handful in a life.

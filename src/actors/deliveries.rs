@@ -164,6 +164,10 @@ impl Deliveries {
         let hub = self.metrics.hub();
         for (outlet, claims) in effects.claims.into_values() {
             hub.claims.add(claims.len() as u64);
+            for claim in &claims {
+                let (event, attempt) = (&claim.event.event, claim.attempt);
+                tracing::trace!(event.id = %event.id, domain = %event.domain, conn.id = %outlet.id(), attempt, "handed out");
+            }
             // A link that is cut reports its end, and its claims come back.
             outlet.send(Frame::Claims(claims));
         }
@@ -177,6 +181,10 @@ impl Deliveries {
         hub.reoffered.add(effects.returned);
         hub.pending.set_len(self.group.waiting());
         hub.in_flight.set_len(self.group.in_flight());
+        for finish in &effects.finishes {
+            let Finish { event_id, outcome, consumer, .. } = finish;
+            tracing::trace!(event.id = %event_id, spoke.id = %consumer, ?outcome, "ended");
+        }
         if !effects.finishes.is_empty() || !effects.ended.is_empty() {
             self.journal.signal(Record { finishes: effects.finishes, ended: effects.ended });
         }

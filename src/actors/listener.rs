@@ -14,6 +14,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tracing::{Instrument as _, Span, field};
 
 use super::{
     clock::now_millis,
@@ -261,6 +262,7 @@ async fn accept_all(
         };
         let Some(core) = core else { return };
         next += 1;
+        let link = LinkId(next);
         let around = Surroundings {
             config: door.config.connection.clone(),
             core,
@@ -269,14 +271,15 @@ async fn accept_all(
             monitor: door.monitor.clone(),
             metrics: metrics.clone(),
             meter: connections.clone(),
+            span: link_span(link, peer),
         };
         let config = door.config.clone();
         let turn = usize::try_from(next).unwrap_or_default() % config.arbiters.len().max(1);
         let Some(arbiter) = config.arbiters.get(turn).cloned() else { return };
-        let link = LinkId(next);
         let core = door.core.clone();
-        let spawned =
-            arbiter.spawn(async move { welcome(stream, peer, link, permit, config, core, around).await });
+        let span = around.span.clone();
+        let coming = async move { welcome(stream, peer, link, permit, config, core, around).await };
+        let spawned = arbiter.spawn(coming.instrument(span));
         if !spawned {
             tracing::error!("a thread for links is gone");
             return;
@@ -301,6 +304,12 @@ async fn accept_one(
             }
         }
     }
+}
+
+/// What every line about a link is told with; its parent is the hub's, since this runs in the hub's thread. On at every
+/// level, so that no line lacks it: it is made once per link and entered once per read.
+fn link_span(link: LinkId, peer: SocketAddr) -> Span {
+    tracing::error_span!("link", conn.id = %link, %peer, spoke.id = field::Empty)
 }
 
 /// Handshake and first byte, then the session. Runs on the link's own thread.
@@ -328,6 +337,7 @@ async fn welcome(
     };
     match shaken {
         Ok((socket, uid)) => {
+            around.span.record("spoke.id", uid.as_str());
             // The core may have been restarted meanwhile, or be about to.
             let Ok(Some(core)) = core.wait_for(Option::is_some).await.map(|core| core.clone()) else {
                 return;
@@ -340,7 +350,7 @@ async fn welcome(
         }
         Err(NoLink { kind, fault }) => {
             around.metrics.hub().handshakes_failed.of(kind).inc();
-            tracing::debug!(conn.id = %link, %peer, %fault, "handshake failed");
+            tracing::debug!(%fault, "handshake failed");
             around.monitor.handshake_failed(peer, kind, fault);
         }
     }

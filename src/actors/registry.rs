@@ -162,6 +162,10 @@ impl Handler<Committed> for Registry {
 
     fn handle(&mut self, message: Committed, _: &mut Self::Context) {
         let Committed(events) = message;
+        for dispatched in &events {
+            let event = &dispatched.event;
+            tracing::trace!(event.id = %event.id, domain = %event.domain, seq = dispatched.seq, "committed");
+        }
         for (outlet, push) in self.routes.dispatch(&events, Instant::now()) {
             self.push(&outlet, push);
         }

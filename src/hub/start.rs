@@ -33,7 +33,7 @@ use crate::{
         registry::{RegistryConfig, RingLimits},
         snapshot::Stall,
     },
-    admin::AdminState,
+    admin::{AdminState, LogControl},
     config::{Durability, HubConfig, Keep, LimitSettings},
     event::Uid,
     metrics::{Metrics, Readiness},
@@ -48,6 +48,7 @@ const OVERTIME: Duration = Duration::from_secs(5);
 /// Starts, tells how that went, serves, drains.
 pub async fn run(
     config: HubConfig,
+    log: Option<Arc<dyn LogControl>>,
     metrics: Metrics,
     readiness: watch::Sender<Readiness>,
     ready: oneshot::Sender<Result<(HubInfo, Onlooker), HubError>>,
@@ -55,7 +56,7 @@ pub async fn run(
 ) -> End {
     metrics.set_readiness(&Readiness::Starting);
     let grace = config.limits.drain;
-    let mut running = match start(config, &metrics, &readiness).await {
+    let mut running = match start(config, log, &metrics, &readiness).await {
         Ok(running) => running,
         Err(error) => {
             // Whoever started it hears of it here; the end is the same story.
@@ -108,6 +109,7 @@ struct Running {
 
 async fn start(
     config: HubConfig,
+    log: Option<Arc<dyn LogControl>>,
     metrics: &Metrics,
     readiness: &watch::Sender<Readiness>,
 ) -> Result<Running, HubError> {
@@ -115,6 +117,7 @@ async fn start(
     let folder = DataFolder::take(&config.data)?;
     let name = config.hub.name.as_str();
     let id = folder.hub_id(name)?;
+    tracing::Span::current().record("hub.id", id.as_str());
     let store = Store::open(&store_config(&config, &folder)).await?;
     let authority = authority(&config, &folder, &id, &store).await?;
     let tls = pki::tls::server_config(&authority, &id, name)?;
@@ -192,6 +195,7 @@ async fn start(
             ready: readiness.subscribe(),
             token: threshold.token.clone(),
             inspect: Arc::new(inspector),
+            log,
         };
         threshold.open(state)
     });

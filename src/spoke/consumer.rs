@@ -17,6 +17,7 @@ use tokio::{
     sync::{Semaphore, oneshot},
     task::{JoinHandle, JoinSet},
 };
+use tracing::Instrument as _;
 
 use super::{Claim, Claims, ConsumeError, SettleError};
 use crate::event::Event;
@@ -140,16 +141,19 @@ where
             next = next => {
                 let Some((claim, permit)) = next else { break };
                 // Called here, so that handlers begin in the order in which claims came.
-                let begun = catch_unwind(AssertUnwindSafe(|| handler(claim.event().clone())));
+                let event = claim.event();
+                let span = tracing::debug_span!("claim", event.id = %event.id, domain = %event.domain);
+                let begun = span.in_scope(|| catch_unwind(AssertUnwindSafe(|| handler(event.clone()))));
                 let counters = counters.clone();
-                tasks.spawn(async move {
+                let work = async move {
                     let ended = match begun {
                         Ok(future) => Caught(Box::pin(future)).await,
                         Err(panic) => Err(panic),
                     };
                     drop(permit);
                     settle(claim, ended, &counters).await;
-                });
+                };
+                tasks.spawn(work.instrument(span));
             }
         }
     }

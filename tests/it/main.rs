@@ -16,6 +16,7 @@ mod drain_hands_back;
 mod golden_bytes;
 mod hostile_bytes;
 mod layering;
+mod log_level;
 mod looking_in;
 mod npm_subscribers;
 mod one_outcome;

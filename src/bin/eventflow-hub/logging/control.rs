@@ -73,7 +73,7 @@ pub(crate) fn parse(filter: &str, format: LogFormat) -> Result<EnvFilter, String
                 if LEVELS[..2].contains(&level.to_ascii_lowercase().as_str()) { *level } else { "warn" };
             format!("{others},eventflow={level},eventflow_hub={level}")
         }
-        _ => filter.to_owned(),
+        parts => parts.join(","),
     };
     let hub_span = if format == LogFormat::Human { HUB_SPAN } else { "" };
     // What comes last wins: whoever asks for them by name gets them.

@@ -6,6 +6,7 @@
 //! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
 //! - `GET /actors`, with the token: the state and the numbers of each kind of actor.
 //! - `GET /log`, `PUT /log`, with the token: the log level, looked at and changed while the hub runs.
+//! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;
@@ -13,6 +14,7 @@
 //! machine, by a name of its own that it makes point here.
 
 mod access;
+mod backup;
 mod endpoint;
 mod inspect;
 mod log;
@@ -36,6 +38,7 @@ use crate::{
     metrics::{Metrics, Readiness},
 };
 
+pub use backup::{Backup, Snapshot};
 pub use inspect::{About, Inspect};
 pub use log::LogControl;
 pub use status::HubStatus;
@@ -70,6 +73,8 @@ pub struct AdminState {
     pub inspect: Arc<dyn Inspect>,
     /// Who can change how much the log tells, if the host lets anybody.
     pub log: Option<Arc<dyn LogControl>>,
+    /// Copies its database.
+    pub backup: Arc<dyn Backup>,
 }
 
 /// Why there is no admin HTTP.
@@ -179,6 +184,8 @@ impl Bound {
         .max_connections(MAX_CONNECTIONS)
         .client_request_timeout(REQUEST_TIMEOUT)
         .keep_alive(KEEP_ALIVE)
+        // Whoever goes away ends what is made for it: a backup takes room and time.
+        .h1_allow_half_closed(false)
         .shutdown_timeout(SHUTDOWN_SECONDS)
         .listen(listener)
         .map_err(|source| AdminError::Address { addr, source })?;

@@ -4,16 +4,13 @@
 //! actix system, or from any other executor.
 //!
 //! ```no_run
-//! use eventflow::{config::HubConfig, hub::Hub, pki::Bundle, spoke::{Spoke, SpokeConfig}};
+//! use eventflow::{hub::Hub, spoke::{Spoke, SpokeConfig}};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut config = HubConfig::default();
-//! config.hub.internal_port = 0; // any free port
-//! config.admin.enabled = false;
-//! let hub = Hub::builder().config(config).data("./events").start().await?;
+//! let hub = Hub::builder().data("./events").free_ports().start().await?;
 //! println!("{} listens on {}", hub.info().id, hub.info().address);
 //!
-//! let spoke = Spoke::connect(SpokeConfig::from_bundle(Bundle::read(&hub.info().bundle)?)).await?;
+//! let spoke = Spoke::connect(SpokeConfig::from_bundle(hub.bundle())).await?;
 //! // publish, subscribe, consume: see `eventflow::spoke`
 //! spoke.close().await;
 //! println!("{} events published", hub.metrics().hub.published);
@@ -35,6 +32,7 @@
 //!   [`config::load`](crate::config::load) makes a [`HubConfig`] of a file's text, variables and flags, as the program
 //!   `eventflow-hub` does.
 
+mod backup;
 mod cast;
 mod core;
 mod door;
@@ -42,6 +40,7 @@ mod drain;
 mod error;
 mod folder;
 mod guardian;
+mod home;
 mod inspect;
 mod start;
 
@@ -56,8 +55,10 @@ pub use error::HubError;
 pub use crate::admin::LogControl;
 
 use crate::{
+    admin::AdminToken,
     config::HubConfig,
     metrics::{ActorKind, ActorsReport, Metrics, MetricsSnapshot, Readiness},
+    pki::Bundle,
 };
 
 /// What a started hub is and where.
@@ -71,10 +72,10 @@ pub struct HubInfo {
     pub address: SocketAddr,
     /// Where its admin HTTP is, if it is on.
     pub admin: Option<SocketAddr>,
-    /// Its data folder, absolute.
-    pub data: PathBuf,
-    /// The operator's bundle, with which clients on this machine connect.
-    pub bundle: PathBuf,
+    /// Its data folder, absolute; none of a hub in memory.
+    pub data: Option<PathBuf>,
+    /// The file in it that holds [`HubHandle::bundle`], for clients in other programs on this machine.
+    pub bundle: Option<PathBuf>,
     /// SHA-256 of the root certificate.
     pub fingerprint: String,
 }
@@ -84,6 +85,7 @@ pub struct HubInfo {
 pub struct HubBuilder {
     config: HubConfig,
     log: Option<Arc<dyn LogControl>>,
+    in_memory: bool,
 }
 
 /// The hub's entry point.
@@ -99,7 +101,7 @@ impl Hub {
 }
 
 impl HubBuilder {
-    /// Takes a whole configuration, in place of all that was set on this builder before.
+    /// Takes a whole configuration, in place of the folder and the ports that were set on this builder before.
     #[must_use]
     pub fn config(mut self, config: HubConfig) -> Self {
         self.config = config;
@@ -122,8 +124,26 @@ impl HubBuilder {
         self
     }
 
+    /// Keeps everything in memory, for tests and trials: no file is written or read, and events, id, certificates and
+    /// the admin token are new at each start and gone with the hub. It wins over any folder. Clients get
+    /// [`HubHandle::bundle`]; there is no setting for it, as the program `eventflow-hub` has no way to hand that out.
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.in_memory = true;
+        self
+    }
+
+    /// Takes any free ports for links and for HTTP: several hubs may then run side by side. Set after
+    /// [`config`](Self::config), it wins over the ports named there. [`HubInfo`] says which they are.
+    #[must_use]
+    pub fn free_ports(mut self) -> Self {
+        self.config.hub.internal_port = 0;
+        self.config.admin.port = 0;
+        self
+    }
+
     /// Starts the hub in a thread of its own and waits until it is ready. Several hubs may live in one program, each
-    /// with its own data folder and ports.
+    /// with its own ports and its own data folder, if any. Any executor will do.
     ///
     /// # Errors
     /// [`HubError`] says what is missing: the folder, the address, the database.
@@ -146,27 +166,34 @@ impl HubBuilder {
                         tracing::error_span!(target: "eventflow::hub::span", "hub", hub.id = tracing::field::Empty);
                     let _entered = span.enter();
                     let system = actix_rt::System::new();
-                    let run = start::run(self.config, self.log, metrics, readiness, ready, asked);
+                    let run = start::run(self, metrics, readiness, ready, asked);
                     let end = system.block_on(run);
                     drop(system);
                     over.send_replace(Some(end));
                 })
                 .map_err(HubError::Thread)?
         };
-        match started.await {
-            Ok(Ok((info, onlooker))) => Ok(HubHandle {
-                info,
-                metrics,
-                onlooker,
-                readiness: watched,
-                commands,
-                ended,
-                thread: Some(thread),
-            }),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(HubError::Vanished),
-        }
+        let failure = match started.await {
+            Ok(Ok(started)) => {
+                let thread = Some(thread);
+                return Ok(HubHandle { started, metrics, readiness: watched, commands, ended, thread });
+            }
+            Ok(Err(error)) => error,
+            Err(_) => HubError::Vanished,
+        };
+        // It has nothing left to do, so this doesn't block; a panic is that failure.
+        let _ = thread.join();
+        Err(failure)
     }
+}
+
+/// What the hub's thread says once the hub is ready.
+#[derive(Debug)]
+pub(crate) struct Started {
+    info: HubInfo,
+    bundle: Bundle,
+    token: AdminToken,
+    onlooker: Onlooker,
 }
 
 /// How a hub's life ended: drained, or given up.
@@ -189,9 +216,8 @@ pub(crate) enum Command {
 /// A running hub. Dropping it stops the hub without waiting for the drain to end.
 #[derive(Debug)]
 pub struct HubHandle {
-    info: HubInfo,
+    started: Started,
     metrics: Metrics,
-    onlooker: Onlooker,
     readiness: watch::Receiver<Readiness>,
     commands: mpsc::UnboundedSender<Command>,
     ended: watch::Receiver<Option<End>>,
@@ -202,7 +228,20 @@ impl HubHandle {
     /// What it is and where.
     #[must_use]
     pub fn info(&self) -> &HubInfo {
-        &self.info
+        &self.started.info
+    }
+
+    /// The operator's credentials, as they were at the start: what clients in this program connect with. They are
+    /// secret, and hold for 90 days unless configured otherwise.
+    #[must_use]
+    pub fn bundle(&self) -> Bundle {
+        self.started.bundle.clone()
+    }
+
+    /// What opens the admin HTTP's endpoints for operators: `Authorization: Bearer <token>`.
+    #[must_use]
+    pub fn admin_token(&self) -> &AdminToken {
+        &self.started.token
     }
 
     /// Its numbers now.
@@ -214,7 +253,7 @@ impl HubHandle {
     /// What each kind of actor tells about itself, with its numbers; `GET /actors` answers the same. It takes half a
     /// second at most: who doesn't answer in that time is shown as late, and who isn't there as gone.
     pub async fn actors(&self) -> ActorsReport {
-        self.onlooker.report(&self.metrics).await
+        self.started.onlooker.report(&self.metrics).await
     }
 
     /// Whether it can be given work; the receiver can wait for a change.

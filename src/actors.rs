@@ -17,6 +17,7 @@ pub mod mail;
 pub mod monitor;
 pub mod outlet;
 pub mod registry;
+pub mod snapshot;
 pub mod waiters;
 
 use std::time::Duration;

@@ -4,6 +4,8 @@
 //! - `GET /readyz`: 200 when the hub takes work, else 503; a JSON body says the state and why.
 //! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
 //! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
+//! - `GET /actors`, with the token: the state and the numbers of each kind of actor.
+//! - `GET /log`, `PUT /log`, with the token: the log level, looked at and changed while the hub runs.
 //! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
@@ -15,6 +17,7 @@ mod access;
 mod backup;
 mod endpoint;
 mod inspect;
+mod log;
 mod problem;
 mod status;
 mod token;
@@ -37,6 +40,7 @@ use crate::{
 
 pub use backup::{Backup, Snapshot};
 pub use inspect::{About, Inspect};
+pub use log::LogControl;
 pub use status::HubStatus;
 pub use token::{AdminToken, TOKEN_FILE};
 
@@ -67,6 +71,8 @@ pub struct AdminState {
     pub token: AdminToken,
     /// What the hub tells about itself.
     pub inspect: Arc<dyn Inspect>,
+    /// Who can change how much the log tells, if the host lets anybody.
+    pub log: Option<Arc<dyn LogControl>>,
     /// Copies its database.
     pub backup: Arc<dyn Backup>,
 }

@@ -22,6 +22,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
+use tracing::Span;
 
 pub use message::Inbound;
 
@@ -130,6 +131,8 @@ pub struct Connection {
     dialect: Dialect,
     /// The log knows that this npm link sends what isn't served.
     ignored_some: bool,
+    /// For all that is logged about the link.
+    span: Span,
     /// Reader and writer; they end with the connection.
     tasks: [JoinHandle<()>; 2],
     _permit: OwnedSemaphorePermit,
@@ -154,6 +157,8 @@ pub struct Surroundings {
     pub metrics: Metrics,
     /// Those of connections.
     pub meter: Meter,
+    /// For all that is logged about the link.
+    pub span: Span,
 }
 
 impl Connection {
@@ -169,7 +174,7 @@ impl Connection {
         S: AsyncRead + AsyncWrite + 'static,
     {
         let (read, write) = tokio::io::split(socket);
-        let Surroundings { config, core, store, listener, monitor, metrics, meter } = around;
+        let Surroundings { config, core, store, listener, monitor, metrics, meter, span } = around;
         let Outflow { frames, words } = outflow;
         let writer = writer::run(write, frames, outlet.clone(), metrics.clone(), config.silence);
         Self::create(|ctx| {
@@ -213,6 +218,7 @@ impl Connection {
                 draining: false,
                 dialect: Dialect::Npm,
                 ignored_some: false,
+                span,
                 tasks: [reading, writing],
                 _permit: permit,
             }
@@ -223,6 +229,7 @@ impl Connection {
     fn listen(mut words: mpsc::UnboundedReceiver<Word>, ctx: &mut Context<Self>) {
         let next = async move { (words.recv().await, words) };
         ctx.spawn(wrap_future::<_, Self>(next).map(|(word, words), connection, ctx| {
+            let _entered = connection.span.clone().entered();
             match word {
                 Some(Word::Cut(cut)) => connection.cut(&cut, ctx),
                 Some(Word::Drain) => {
@@ -255,7 +262,7 @@ impl Connection {
         }
         let Cut { reason, fault } = cut;
         self.metrics.hub().cuts.of(*reason).inc();
-        tracing::info!(conn.id = %self.outlet.id(), spoke.id = %self.uid, reason = reason.as_str(), %fault, "link cut");
+        tracing::info!(reason = reason.as_str(), %fault, "link cut");
         self.monitor.note(Notice::cut(&self.uid, fault));
         self.leave();
         self.outlet.bye((self.dialect == Dialect::V1).then(|| fault.clone()));
@@ -301,6 +308,7 @@ impl Connection {
         if v1 {
             links.of(self.dialect).dec();
             self.dialect = Dialect::V1;
+            self.outlet.speaks_v1();
             links.of(self.dialect).inc();
         }
         self.metrics.hub().links_opened.of(self.dialect).inc();
@@ -370,6 +378,7 @@ impl Handler<Inbound> for Connection {
 
     fn handle(&mut self, message: Inbound, ctx: &mut Self::Context) {
         let Inbound { records, broken, ended } = message;
+        let _entered = self.span.clone().entered();
         self.heard = Instant::now();
         if !self.gone && !self.outlet.is_cut() {
             self.records(&records);
@@ -381,7 +390,7 @@ impl Handler<Inbound> for Connection {
         }
         if let Some(end) = ended {
             if let Some(error) = end {
-                tracing::debug!(conn.id = %self.outlet.id(), spoke.id = %self.uid, %error, "the link broke");
+                tracing::debug!(%error, "the link broke");
             }
             self.hear_end(ctx);
         }

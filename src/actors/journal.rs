@@ -4,6 +4,7 @@ mod amend;
 mod batch;
 mod message;
 mod sequence;
+mod snapshot;
 
 use std::{
     collections::VecDeque,
@@ -24,6 +25,7 @@ use super::{
     clock::{now_micros, now_millis},
     life::{Halt, Life},
     mail::measured,
+    snapshot::Snapshot,
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -52,7 +54,7 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
 /// - **Receives**: [`Publish`] and [`Amend`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
-///   [`Connect`], [`Close`] and [`Backlog`] from the hub.
+///   [`Connect`], [`Close`], [`Backlog`] and [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
 ///   deliveries.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
@@ -78,7 +80,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Amend, Record, Bind, Note, Close, Backlog, Halt, Panic);
+measured!(Journal: Connect, Publish, Amend, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.

@@ -1,5 +1,7 @@
 //! Lets links in: a permit, then accept, then TLS under a deadline off the accept loop, then a connection.
 
+mod snapshot;
+
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix::{Actor, AsyncContext, Context, Handler, fut::wrap_future};
@@ -12,13 +14,16 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tracing::{Instrument as _, Span, field};
 
 use super::{
+    clock::now_millis,
     connection::{self, Connection, ConnectionConfig, Core, Surroundings},
     life::Life,
     mail::{Handle, mail, measured},
-    monitor::{Monitor, Notice},
+    monitor::Monitor,
     outlet::{LinkId, Outlet, Word},
+    snapshot::Snapshot,
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -44,11 +49,26 @@ pub struct ListenerConfig {
     pub arbiters: Vec<ArbiterHandle>,
 }
 
-/// A link is there.
+pub use self::snapshot::{Busiest, BusiestLinks, LinkState};
+
+/// A link that is there.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenLink {
     /// Its way out.
     pub outlet: Outlet,
+    /// Who it is, by its certificate.
+    pub uid: Uid,
+    /// Its address.
+    pub peer: SocketAddr,
+    /// When it came, in milliseconds since 1970.
+    pub since: i64,
+}
+
+/// A link came.
+#[derive(Debug)]
+pub struct Opened {
+    /// The link.
+    pub link: OpenLink,
     /// The core that serves it.
     pub core: Core,
 }
@@ -90,7 +110,7 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 /// - **Role**: lets links in and knows all that are open.
 /// - **Owns**: the listening socket, the permits, the outlets of all links.
 /// - **Receives**: [`Opened`] and [`Closed`] from handshakes and connections; [`Close`], [`Announce`], [`CutAll`],
-///   [`Links`] from the guardian.
+///   [`Links`] from the guardian; [`Snapshot`] and [`Busiest`] from the hub.
 /// - **Sends**: words to connections, through their outlets.
 /// - **Capacity**: a permit per link is taken before `accept`; without one, clients wait in the system's backlog.
 ///   Messages are bounded by the links.
@@ -98,13 +118,16 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 pub struct Listener {
     meter: Meter,
     metrics: Metrics,
-    links: HashMap<LinkId, Outlet>,
+    links: HashMap<LinkId, OpenLink>,
+    permits: Arc<Semaphore>,
+    /// Permits there are.
+    places: usize,
     door: Option<Door>,
     closing: watch::Sender<bool>,
     _life: Life,
 }
 
-measured!(Listener: Opened, Closed, CutAll, Close, Announce, Links);
+measured!(Listener: Opened, Closed, CutAll, Close, Announce, Links, Snapshot, Busiest);
 
 /// What the accept loop needs.
 pub struct Door {
@@ -130,10 +153,13 @@ impl Listener {
     /// A listener that opens this door once it is started.
     #[must_use]
     pub fn new(door: Door, metrics: Metrics, meter: Meter, life: Life) -> Self {
+        let places = door.config.connections;
         Self {
             meter,
             metrics,
             links: HashMap::new(),
+            permits: Arc::new(Semaphore::new(places)),
+            places,
             door: Some(door),
             closing: watch::Sender::new(false),
             _life: life,
@@ -148,7 +174,8 @@ impl Actor for Listener {
         if let Some(door) = self.door.take() {
             let listener = Handle::new(ctx.address(), self.meter.clone());
             let closing = self.closing.subscribe();
-            ctx.spawn(wrap_future(accept_all(door, listener, self.metrics.clone(), closing)));
+            let permits = self.permits.clone();
+            ctx.spawn(wrap_future(accept_all(door, permits, listener, self.metrics.clone(), closing)));
         }
     }
 }
@@ -157,14 +184,15 @@ impl Handler<Opened> for Listener {
     type Result = ();
 
     fn handle(&mut self, message: Opened, _: &mut Self::Context) {
-        let Opened { outlet, core } = message;
+        let Opened { link, core } = message;
+        let outlet = &link.outlet;
         if *self.closing.borrow() {
             outlet.cut(CutReason::Draining, super::draining());
         } else if !core.is_alive() {
             // It failed while the link came: a `CutAll` for it may have been before.
             outlet.cut(CutReason::Restart, connection::restart());
         }
-        self.links.insert(outlet.id(), outlet);
+        self.links.insert(outlet.id(), link);
     }
 }
 
@@ -180,7 +208,7 @@ impl Handler<CutAll> for Listener {
     type Result = ();
 
     fn handle(&mut self, message: CutAll, _: &mut Self::Context) {
-        for outlet in self.links.values() {
+        for OpenLink { outlet, .. } in self.links.values() {
             outlet.cut(message.reason, message.fault.clone());
         }
     }
@@ -198,7 +226,7 @@ impl Handler<Announce> for Listener {
     type Result = ();
 
     fn handle(&mut self, _: Announce, _: &mut Self::Context) {
-        for outlet in self.links.values() {
+        for OpenLink { outlet, .. } in self.links.values() {
             outlet.tell(Word::Drain);
         }
     }
@@ -215,11 +243,11 @@ impl Handler<Links> for Listener {
 /// Accepts until the listener closes; then the socket is closed with it.
 async fn accept_all(
     mut door: Door,
+    permits: Arc<Semaphore>,
     listener: Handle<Listener>,
     metrics: Metrics,
     mut closing: watch::Receiver<bool>,
 ) {
-    let permits = Arc::new(Semaphore::new(door.config.connections));
     let connections = metrics.meter(crate::metrics::ActorKind::Connection);
     let mut next = 0_u64;
     loop {
@@ -234,6 +262,7 @@ async fn accept_all(
         };
         let Some(core) = core else { return };
         next += 1;
+        let link = LinkId(next);
         let around = Surroundings {
             config: door.config.connection.clone(),
             core,
@@ -242,14 +271,15 @@ async fn accept_all(
             monitor: door.monitor.clone(),
             metrics: metrics.clone(),
             meter: connections.clone(),
+            span: link_span(link, peer),
         };
         let config = door.config.clone();
         let turn = usize::try_from(next).unwrap_or_default() % config.arbiters.len().max(1);
         let Some(arbiter) = config.arbiters.get(turn).cloned() else { return };
-        let link = LinkId(next);
         let core = door.core.clone();
-        let spawned =
-            arbiter.spawn(async move { welcome(stream, peer, link, permit, config, core, around).await });
+        let span = around.span.clone();
+        let coming = async move { welcome(stream, peer, link, permit, config, core, around).await };
+        let spawned = arbiter.spawn(coming.instrument(span));
         if !spawned {
             tracing::error!("a thread for links is gone");
             return;
@@ -274,6 +304,12 @@ async fn accept_one(
             }
         }
     }
+}
+
+/// What every line about a link is told with; its parent is the hub's, since this runs in the hub's thread. On at every
+/// level, so that no line lacks it: it is made once per link and entered once per read.
+fn link_span(link: LinkId, peer: SocketAddr) -> Span {
+    tracing::error_span!("link", conn.id = %link, %peer, spoke.id = field::Empty)
 }
 
 /// Handshake and first byte, then the session. Runs on the link's own thread.
@@ -301,19 +337,21 @@ async fn welcome(
     };
     match shaken {
         Ok((socket, uid)) => {
+            around.span.record("spoke.id", uid.as_str());
             // The core may have been restarted meanwhile, or be about to.
             let Ok(Some(core)) = core.wait_for(Option::is_some).await.map(|core| core.clone()) else {
                 return;
             };
             let (outlet, outflow) = Outlet::new(link, config.connection.outbound_bytes);
-            around.listener.signal(Opened { outlet: outlet.clone(), core: core.clone() });
+            let open = OpenLink { outlet: outlet.clone(), uid: uid.clone(), peer, since: now_millis() };
+            around.listener.signal(Opened { link: open, core: core.clone() });
             around.core = core;
             Connection::spawn(socket, uid, permit, (outlet, outflow), around);
         }
         Err(NoLink { kind, fault }) => {
             around.metrics.hub().handshakes_failed.of(kind).inc();
-            tracing::warn!(conn.id = %link, %peer, %fault, "handshake failed");
-            around.monitor.note(Notice::fault(&format!("handshake with {peer} failed"), &fault.to_string()));
+            tracing::debug!(%fault, "handshake failed");
+            around.monitor.handshake_failed(peer, kind, fault);
         }
     }
 }

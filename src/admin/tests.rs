@@ -10,7 +10,10 @@ use tokio::{
 };
 
 use super::*;
-use crate::{event::Fault, metrics::ActorKind};
+use crate::{
+    event::Fault,
+    metrics::{ActorKind, ActorsReport},
+};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -28,7 +31,12 @@ struct World {
 #[derive(Debug)]
 struct Stub;
 
+#[async_trait::async_trait]
 impl Inspect for Stub {
+    async fn actors(&self) -> ActorsReport {
+        ActorsReport::new(&Metrics::new(), std::collections::BTreeMap::new())
+    }
+
     fn about(&self) -> About {
         About {
             hub: "a.EVENTFLOW-HUB".into(),
@@ -38,6 +46,24 @@ impl Inspect for Stub {
             uptime: Duration::from_secs(90),
             database_bytes: Some(4_096),
         }
+    }
+}
+
+/// A log that knows two levels.
+#[derive(Debug, Default)]
+struct Dial(std::sync::Mutex<String>);
+
+impl LogControl for Dial {
+    fn filter(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn set_filter(&self, filter: &str) -> Result<(), String> {
+        if !["low", "high"].contains(&filter) {
+            return Err(format!("{filter} is neither low nor high"));
+        }
+        filter.clone_into(&mut self.0.lock().unwrap());
+        Ok(())
     }
 }
 
@@ -82,6 +108,7 @@ impl World {
             ready: receiver,
             token: token.clone(),
             inspect: Arc::new(Stub),
+            log: Some(Arc::new(Dial::default())),
             backup,
         };
         let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();
@@ -192,6 +219,36 @@ async fn status_is_the_hub_on_one_page() {
     let answer = world.ask(&format!("{head}{bearer}\r\n")).await;
     assert_eq!(status(&answer), 405, "{answer}");
     assert!(answer.contains("allow: GET\r\n"), "{answer}");
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn the_log_level_is_changed_by_those_who_may_and_only_to_what_there_is() {
+    let world = World::start();
+    let put = |token: &str, body: &str| {
+        let length = body.len();
+        let head = format!("PUT /log HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{token}");
+        format!("{head}Content-Length: {length}\r\n\r\n{body}")
+    };
+    let bearer = format!("Authorization: Bearer {}\r\n", world.token.expose());
+    let (low, high) = ("{\"level\":\"low\"}", "{\"level\":\" high \"}");
+    assert_eq!(status(&world.ask(&put("", low)).await), 401);
+    let changed = world.ask(&put(&bearer, high)).await;
+    assert_eq!(status(&changed), 200, "{changed}");
+    let long = format!("{{\"level\":\"{}\"}}", "x".repeat(5_000));
+    for (body, expected, part) in [
+        ("{\"level\":\"odd\"}", 400, "odd is neither low nor high"),
+        ("low", 400, "must be JSON such as"),
+        ("", 400, "must be JSON such as"),
+        ("{\"level\":\"low\",\"for\":1}", 400, "unknown field"),
+        (&long, 413, ""),
+    ] {
+        let answer = world.ask(&put(&bearer, body)).await;
+        assert_eq!(status(&answer), expected, "{body}: {answer}");
+        assert!(answer.contains(part), "{answer}");
+    }
+    let shown = world.get("/log", &bearer).await;
+    assert!(shown.ends_with("{\"filter\":\"high\"}\n"), "{shown}");
     world.stop().await;
 }
 

@@ -1,5 +1,7 @@
 //! Builds the cast from factories, restarts what fails, drains and stops.
 
+mod snapshot;
+
 use std::{
     collections::VecDeque,
     sync::Arc,
@@ -12,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     HubError,
+    cast::{Asked, Cast},
     core::{CoreParts, start},
     drain::{self, DrainOutcome, Draining},
 };
@@ -22,6 +25,7 @@ use crate::{
         listener::{self, Door, Listener, ListenerConfig},
         mail::{Handle, mail, measured},
         monitor::{Monitor, Notice, UseJournal},
+        snapshot::{Snapshot, Stall},
     },
     event::Uid,
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
@@ -75,7 +79,7 @@ pub struct GuardianParts {
 
 /// - **Role**: starts the cast, restarts the core as one when one of it fails, drains and stops.
 /// - **Owns**: the factories, the threads of links, the generation of the core.
-/// - **Receives**: [`Drain`] and [`InjectPanic`] from the hub's handle; exits of actors by a channel.
+/// - **Receives**: [`Drain`], [`Snapshot`], [`InjectPanic`] and [`Stall`] from the hub's handle; exits of actors by a channel.
 /// - **Sends**: cuts, halts and drain steps to all others.
 /// - **Capacity**: a handful of messages in a life; exits are bounded by the actors.
 /// - **On failure**: the hub's thread ends, and with it the hub; its handle reports that.
@@ -102,7 +106,7 @@ pub struct Guardian {
     _life: Life,
 }
 
-measured!(Guardian: InjectPanic, Drain);
+measured!(Guardian: InjectPanic, Stall, Drain, Snapshot);
 
 impl std::fmt::Debug for Guardian {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -111,9 +115,9 @@ impl std::fmt::Debug for Guardian {
 }
 
 impl Guardian {
-    /// Starts the rest of the cast around the first core.
+    /// Starts the rest of the cast around the first core. Returns too what knows all of it.
     #[must_use]
-    pub fn start(parts: GuardianParts) -> Handle<Self> {
+    pub fn start(parts: GuardianParts) -> (Handle<Self>, Cast) {
         let GuardianParts { hub, core: parts, first, exits, listener, socket, arbiters, grace, gave_up } =
             parts;
         let metrics = parts.metrics.clone();
@@ -133,7 +137,8 @@ impl Guardian {
             };
             Listener::new(door, metrics.clone(), meter.clone(), life(ActorKind::Listener))
         });
-        start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
+        let (watched, listening, monitoring) = (core.subscribe(), listener.clone(), monitor.clone());
+        let guardian = start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
             meter: meter.clone(),
             metrics: metrics.clone(),
             core,
@@ -151,7 +156,16 @@ impl Guardian {
             draining: false,
             _life: life(ActorKind::Guardian),
             parts: parts.clone(),
-        })
+        });
+        let cast = Cast {
+            guardian: guardian.clone(),
+            core: watched,
+            listener: listening,
+            monitor: monitoring,
+            metrics,
+            asked: Asked::default().into(),
+        };
+        (guardian, cast)
     }
 
     /// One exit after the other, for as long as the guardian lives.

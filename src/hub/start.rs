@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use super::{
     Command, End, HubBuilder, HubError, HubInfo, Started,
     backup::Backups,
+    cast::Onlooker,
     core::CoreParts,
     door::{self, Door},
     drain::DrainOutcome,
@@ -31,8 +32,9 @@ use crate::{
         listener::ListenerConfig,
         mail::Handle,
         registry::{RegistryConfig, RingLimits},
+        snapshot::Stall,
     },
-    admin::AdminState,
+    admin::{AdminState, LogControl},
     config::{Durability, HubConfig, Keep, LimitSettings},
     event::Uid,
     metrics::{Metrics, Readiness},
@@ -72,6 +74,7 @@ pub async fn run(
             failure = running.gave_up.recv() => break failure,
             command = asked.recv() => match command {
                 Some(Command::Panic(kind)) => running.guardian.signal(InjectPanic(kind)),
+                Some(Command::Stall(length)) => running.guardian.signal(Stall(length)),
                 Some(Command::Shutdown) | None => break None,
             },
         }
@@ -107,10 +110,10 @@ async fn start(
     readiness: &watch::Sender<Readiness>,
 ) -> Result<(Started, Running, Home), HubError> {
     let since = Instant::now();
-    let HubBuilder { config, in_memory } = builder;
+    let HubBuilder { config, in_memory, log } = builder;
     let home = Home::take((!in_memory).then_some(config.data.as_path()))?;
     let store = Store::open(&store_config(&config, &home)).await?;
-    match bring_up(config, &home, &store, metrics, readiness, since).await {
+    match bring_up(config, log, &home, &store, metrics, readiness, since).await {
         Ok((started, running)) => Ok((started, running, home)),
         Err(error) => {
             // Its files must not be open any more when the folder's lock is let go.
@@ -122,6 +125,7 @@ async fn start(
 
 async fn bring_up(
     config: HubConfig,
+    log: Option<Arc<dyn LogControl>>,
     home: &Home,
     store: &Store,
     metrics: &Metrics,
@@ -130,6 +134,7 @@ async fn bring_up(
 ) -> Result<(Started, Running), HubError> {
     let name = config.hub.name.as_str();
     let id = home.hub_id(name, &store.known_hubs().await?)?;
+    tracing::Span::current().record("hub.id", id.as_str());
     let authority = authority(&config, home, &id, store).await?;
     let tls = pki::tls::server_config(&authority, &id, name)?;
 
@@ -173,7 +178,8 @@ async fn bring_up(
         connection: connection_config(&config, welcome),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
-    let guardian = Guardian::start(GuardianParts {
+    let thread = arbiters.first().map(Arbiter::handle);
+    let (guardian, cast) = Guardian::start(GuardianParts {
         hub: id.clone(),
         core: parts,
         first,
@@ -184,7 +190,15 @@ async fn bring_up(
         grace: config.limits.drain,
         gave_up,
     });
-    let inspector = Inspector { hub: id.to_string(), epoch, address, since, files: home.database_files() };
+    let cast = Arc::new(cast);
+    let inspector = Inspector {
+        cast: cast.clone(),
+        hub: id.to_string(),
+        epoch,
+        address,
+        since,
+        files: home.database_files(),
+    };
     let opened = threshold.map(|threshold| {
         let state = AdminState {
             metrics: metrics.clone(),
@@ -192,6 +206,7 @@ async fn bring_up(
             token: token.clone(),
             inspect: Arc::new(inspector),
             backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
+            log,
         };
         threshold.open(state)
     });
@@ -211,7 +226,8 @@ async fn bring_up(
         bundle: home.bundle_file(),
         fingerprint: authority.root_fingerprint(),
     };
-    Ok((Started { info, bundle, token }, Running { guardian, door, gave_up: given_up }))
+    let onlooker = Onlooker { cast, thread };
+    Ok((Started { info, bundle, token, onlooker }, Running { guardian, door, gave_up: given_up }))
 }
 
 fn store_config(config: &HubConfig, home: &Home) -> StoreConfig {

@@ -116,6 +116,50 @@ mod tests {
         }
     }
 
+    /// All queries of the dashboard.
+    fn queries(value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    match value.as_str() {
+                        Some(text) if ["expr", "query"].contains(&name.as_str()) => {
+                            found.push(text.to_owned())
+                        }
+                        _ => queries(value, found),
+                    }
+                }
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| queries(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_dashboard_asks_for_what_there_is() {
+        let dashboard: serde_json::Value =
+            serde_json::from_str(include_str!("../../docs/grafana.json")).unwrap();
+        let mut found = Vec::new();
+        queries(&dashboard, &mut found);
+        let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+        let words = found.iter().flat_map(|query| query.split(word));
+        let asked: std::collections::BTreeSet<_> =
+            words.filter(|word| word.starts_with("eventflow_")).collect();
+        let mut known = std::collections::BTreeSet::new();
+        for definition in ALL {
+            let series = definition.series();
+            let all = match definition.kind {
+                Kind::Histogram => ["_bucket", "_sum", "_count"].map(|part| format!("{series}{part}")).into(),
+                _ => vec![series.clone()],
+            };
+            known.extend(all);
+        }
+        let unknown: Vec<_> = asked.iter().filter(|series| !known.contains(**series)).collect();
+        assert!(unknown.is_empty(), "docs/grafana.json asks for metrics that don't exist: {unknown:?}");
+        for panel in dashboard["panels"].as_array().unwrap().iter().filter(|panel| panel["type"] != "row") {
+            assert_eq!(panel["datasource"]["uid"], "${datasource}", "{}", panel["title"]);
+        }
+    }
+
     #[test]
     fn the_manual_lists_every_metric() {
         let manual = include_str!("../../docs/operations.md");

@@ -44,7 +44,7 @@ impl Connection {
         match Request::parse(record, &self.config.parse) {
             Ok(Request::Hello(Hello { client })) => {
                 let client: String = client.chars().take(CLIENT_NAME).collect();
-                tracing::debug!(conn.id = %self.outlet.id(), spoke.id = %self.uid, client, "hello");
+                tracing::debug!(client, "hello");
                 self.reply(&Reply::Welcome(self.config.welcome.clone()));
                 self.session.welcome();
                 self.say_drain();

@@ -129,6 +129,7 @@ async fn start(
         &authority,
         config.hub.spoke_name.as_str(),
         &hubs,
+        &pki::Revoked::default(),
         SystemTime::now(),
     )?;
     let admin = serve_admin(&config, &folder, metrics, readiness)?;

@@ -4,11 +4,12 @@ use std::{path::Path, time::SystemTime};
 
 use tracing::{info, warn};
 
-use super::{Authority, Bundle, PkiError, authority, check_name, ids, x509};
+use super::{Authority, Bundle, Fingerprint, PkiError, Revoked, check_name, ids, x509};
 use crate::wire::HubAddress;
 
 /// Reads the operator's bundle at `path`, and writes it anew (mode 0600) if it is missing, damaged, due for
-/// renewal, of another root or intermediate, or names other hubs. The id stays if it can.
+/// renewal, revoked, of another root or intermediate, or names other hubs. The id stays if it can; of a revoked one
+/// it doesn't.
 ///
 /// # Errors
 /// [`PkiError::File`] if it can't be written; as [`Authority::issue_spoke_leaf`].
@@ -17,12 +18,16 @@ pub fn ensure_operator_bundle(
     authority: &Authority,
     spoke_name: &str,
     hubs: &[HubAddress],
+    revoked: &Revoked,
     now: SystemTime,
 ) -> Result<Bundle, PkiError> {
     let path = path.as_ref();
     check_name(spoke_name)?;
     let mut uid = None;
     match Bundle::load(path) {
+        Ok(bundle) if is_revoked(&bundle, revoked) => {
+            info!(path = %path.display(), "the operator's certificate was revoked: a new one is issued");
+        }
         Ok(mut bundle) => match stale(&bundle, authority, spoke_name, now) {
             Ok(None) if bundle.hubs == hubs => return Ok(bundle),
             Ok(None) => {
@@ -45,6 +50,10 @@ pub fn ensure_operator_bundle(
     Ok(bundle)
 }
 
+fn is_revoked(bundle: &Bundle, revoked: &Revoked) -> bool {
+    bundle.identity().is_ok_and(|identity| revoked.any_of(&Fingerprint::of_chain(identity.chain())))
+}
+
 /// Why a readable bundle can't stay, if so.
 fn stale(
     bundle: &Bundle,
@@ -59,7 +68,7 @@ fn stale(
         Some("it is of another intermediate")
     } else if !x509::lies_under(identity.uid(), spoke_name) {
         Some("it is under another name")
-    } else if authority::leaf_due(&identity.chain()[0])? <= now {
+    } else if bundle.renew_at()? <= now {
         Some("two thirds of its life are over")
     } else {
         bundle.check(now)?;

@@ -31,8 +31,12 @@ fn trust(root: &CertificateDer<'static>) -> Result<Arc<RootCertStore>, PkiError>
     Ok(Arc::new(roots))
 }
 
-/// Carries our reason through rustls, to be found again by [`explain`].
+/// Carries our reason through rustls, to be found again by [`explain`]. A revoked certificate has a word of its own
+/// in TLS, which tells its bearer.
 fn refusal(error: PkiError) -> rustls::Error {
+    if matches!(error, PkiError::Revoked { .. }) {
+        return CertificateError::Revoked.into();
+    }
     CertificateError::Other(OtherError(Arc::new(error))).into()
 }
 

@@ -50,13 +50,9 @@ fn limits() -> LinkLimits {
 
 fn config() -> SpokeConfig {
     let hub = HubAddress { id: None, host: "hub.test".to_owned(), port: 50001 };
-    SpokeConfig::from_bundle(Bundle {
-        cert: String::new(),
-        key: Secret::new(String::new()),
-        root: String::new(),
-        hub_name: None,
-        hubs: vec![hub],
-    })
+    let mut config = SpokeConfig::from_bundle(Bundle::new("", Secret::new(""), ""));
+    config.hubs = vec![hub];
+    config
 }
 
 /// Gives each stream's far end to the test.

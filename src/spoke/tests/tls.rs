@@ -71,7 +71,8 @@ async fn a_hub_that_refuses_our_certificate_is_understood() {
     let (ours, theirs) = (authority().await, authority().await);
     let (port, accepted) = listen(&theirs).await;
     // Trusts their hub, but presents a leaf that they didn't issue.
-    let credentials = Bundle { root: theirs.root_pem(), ..bundle(&ours) };
+    let mut credentials = bundle(&ours);
+    credentials.root = theirs.root_pem();
     let mut config = SpokeConfig::from_bundle(bundle(&ours)).hub("127.0.0.1", port);
     config.bundle = credentials.clone();
     // The bundle itself doesn't hold together, which connecting says first.

@@ -4,6 +4,9 @@
 //! - `GET /readyz`: 200 when the hub takes work, else 503; a JSON body says the state and why.
 //! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
 //! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
+//! - `GET /certificates`, with the token: all certificates, page by page.
+//! - `POST /certificates`, with the token: issues a leaf for a spoke; the answer is its bundle.
+//! - `POST /certificates/revoke`, with the token: revokes what an id has, and cuts its links.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;
@@ -11,6 +14,7 @@
 //! machine, by a name of its own that it makes point here.
 
 mod access;
+mod certificates;
 mod endpoint;
 mod inspect;
 mod problem;
@@ -33,6 +37,9 @@ use crate::{
     metrics::{Metrics, Readiness},
 };
 
+pub use certificates::{
+    Certificate, CertificatePage, Certificates, IssueCertificate, IssuedBundle, RevokedCertificates,
+};
 pub use inspect::{About, Inspect};
 pub use status::HubStatus;
 pub use token::{AdminToken, TOKEN_FILE};
@@ -64,6 +71,8 @@ pub struct AdminState {
     pub token: AdminToken,
     /// What the hub tells about itself.
     pub inspect: Arc<dyn Inspect>,
+    /// Issues and revokes.
+    pub certificates: Arc<dyn Certificates>,
 }
 
 /// Why there is no admin HTTP.

@@ -34,6 +34,7 @@
 //!   [`config::load`](crate::config::load) makes a [`HubConfig`] of a file's text, variables and flags, as the program
 //!   `eventflow-hub` does.
 
+mod certificates;
 mod core;
 mod door;
 mod drain;

@@ -14,6 +14,7 @@ mod entity;
 mod error;
 mod events;
 mod hubs;
+mod leaves;
 mod migration;
 mod page;
 mod sql;
@@ -31,6 +32,7 @@ use sea_orm::DatabaseConnection;
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
+pub use leaves::{LogLine, REVOKED_PAGE};
 pub use page::LogKey;
 pub use write::{AttemptRow, Binding, Write, Written};
 

@@ -11,7 +11,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::server::TlsStream;
 
 use super::{
     connection::{self, Connection, ConnectionConfig, Core, Surroundings},
@@ -19,11 +19,12 @@ use super::{
     mail::{Handle, mail, measured},
     monitor::{Monitor, Notice},
     outlet::{LinkId, Outlet, Word},
+    warden::{Tls, Warden},
 };
 use crate::{
     event::{Fault, Uid, code},
     metrics::{CutReason, HandshakeFault, Meter, Metrics},
-    pki::{self, PkiError},
+    pki::{self, Fingerprint, PkiError, Revoked},
     store::Store,
     wire,
 };
@@ -36,8 +37,10 @@ pub struct ListenerConfig {
     pub handshake: Duration,
     /// npm links are probed by TCP after so long without traffic.
     pub keep_alive: Duration,
-    /// Who we are and whom we trust.
-    pub tls: TlsAcceptor,
+    /// Who we are and whom we trust, as of now.
+    pub tls: watch::Receiver<Tls>,
+    /// Whose links are to be cut.
+    pub revoked: watch::Receiver<Revoked>,
     /// For every connection.
     pub connection: ConnectionConfig,
     /// The threads that links are spread over.
@@ -51,6 +54,8 @@ pub struct Opened {
     pub outlet: Outlet,
     /// The core that serves it.
     pub core: Core,
+    /// The certificates that the other end showed.
+    pub shown: Box<[Fingerprint]>,
 }
 mail!(Opened => ());
 
@@ -68,6 +73,11 @@ pub struct CutAll {
     pub fault: Fault,
 }
 mail!(CutAll => ());
+
+/// Cuts the links whose certificates are revoked; how many there were.
+#[derive(Debug)]
+pub struct CutRevoked;
+mail!(CutRevoked => usize);
 
 /// No more links are let in.
 #[derive(Debug)]
@@ -88,9 +98,9 @@ mail!(Links => usize);
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// - **Role**: lets links in and knows all that are open.
-/// - **Owns**: the listening socket, the permits, the outlets of all links.
+/// - **Owns**: the listening socket, the permits, the outlets of all links and what they showed.
 /// - **Receives**: [`Opened`] and [`Closed`] from handshakes and connections; [`Close`], [`Announce`], [`CutAll`],
-///   [`Links`] from the guardian.
+///   [`Links`] from the guardian; [`CutRevoked`] from the warden.
 /// - **Sends**: words to connections, through their outlets.
 /// - **Capacity**: a permit per link is taken before `accept`; without one, clients wait in the system's backlog.
 ///   Messages are bounded by the links.
@@ -98,13 +108,14 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 pub struct Listener {
     meter: Meter,
     metrics: Metrics,
-    links: HashMap<LinkId, Outlet>,
+    links: HashMap<LinkId, Opened>,
+    revoked: watch::Receiver<Revoked>,
     door: Option<Door>,
     closing: watch::Sender<bool>,
     _life: Life,
 }
 
-measured!(Listener: Opened, Closed, CutAll, Close, Announce, Links);
+measured!(Listener: Opened, Closed, CutAll, CutRevoked, Close, Announce, Links);
 
 /// What the accept loop needs.
 pub struct Door {
@@ -118,6 +129,8 @@ pub struct Door {
     pub store: Store,
     /// Hears of handshakes that fail.
     pub monitor: Handle<Monitor>,
+    /// Renews leaves.
+    pub warden: Handle<Warden>,
 }
 
 impl std::fmt::Debug for Listener {
@@ -134,6 +147,7 @@ impl Listener {
             meter,
             metrics,
             links: HashMap::new(),
+            revoked: door.config.revoked.clone(),
             door: Some(door),
             closing: watch::Sender::new(false),
             _life: life,
@@ -157,14 +171,17 @@ impl Handler<Opened> for Listener {
     type Result = ();
 
     fn handle(&mut self, message: Opened, _: &mut Self::Context) {
-        let Opened { outlet, core } = message;
+        let Opened { outlet, core, shown } = &message;
         if *self.closing.borrow() {
             outlet.cut(CutReason::Draining, super::draining());
         } else if !core.is_alive() {
             // It failed while the link came: a `CutAll` for it may have been before.
             outlet.cut(CutReason::Restart, connection::restart());
+        } else if self.revoked.borrow().any_of(shown) {
+            // It was revoked while the link came: a `CutRevoked` for it may have been before.
+            outlet.cut(CutReason::Revoked, revoked());
         }
-        self.links.insert(outlet.id(), outlet);
+        self.links.insert(outlet.id(), message);
     }
 }
 
@@ -180,9 +197,19 @@ impl Handler<CutAll> for Listener {
     type Result = ();
 
     fn handle(&mut self, message: CutAll, _: &mut Self::Context) {
-        for outlet in self.links.values() {
+        for Opened { outlet, .. } in self.links.values() {
             outlet.cut(message.reason, message.fault.clone());
         }
+    }
+}
+
+impl Handler<CutRevoked> for Listener {
+    type Result = usize;
+
+    fn handle(&mut self, _: CutRevoked, _: &mut Self::Context) -> Self::Result {
+        let set = self.revoked.borrow();
+        let cut = self.links.values().filter(|link| !link.outlet.is_cut() && set.any_of(&link.shown));
+        cut.map(|link| link.outlet.cut(CutReason::Revoked, revoked())).count()
     }
 }
 
@@ -198,7 +225,7 @@ impl Handler<Announce> for Listener {
     type Result = ();
 
     fn handle(&mut self, _: Announce, _: &mut Self::Context) {
-        for outlet in self.links.values() {
+        for Opened { outlet, .. } in self.links.values() {
             outlet.tell(Word::Drain);
         }
     }
@@ -240,6 +267,7 @@ async fn accept_all(
             store: door.store.clone(),
             listener: listener.clone(),
             monitor: door.monitor.clone(),
+            warden: door.warden.clone(),
             metrics: metrics.clone(),
             meter: connections.clone(),
         };
@@ -300,15 +328,19 @@ async fn welcome(
         }),
     };
     match shaken {
-        Ok((socket, uid)) => {
+        Ok((socket, uid, shown)) => {
             // The core may have been restarted meanwhile, or be about to.
             let Ok(Some(core)) = core.wait_for(Option::is_some).await.map(|core| core.clone()) else {
                 return;
             };
             let (outlet, outflow) = Outlet::new(link, config.connection.outbound_bytes);
-            around.listener.signal(Opened { outlet: outlet.clone(), core: core.clone() });
+            around.listener.signal(Opened {
+                outlet: outlet.clone(),
+                core: core.clone(),
+                shown: shown.clone(),
+            });
             around.core = core;
-            Connection::spawn(socket, uid, permit, (outlet, outflow), around);
+            Connection::spawn(socket, (uid, shown), permit, (outlet, outflow), around);
         }
         Err(NoLink { kind, fault }) => {
             around.metrics.hub().handshakes_failed.of(kind).inc();
@@ -316,6 +348,11 @@ async fn welcome(
             around.monitor.note(Notice::fault(&format!("handshake with {peer} failed"), &fault.to_string()));
         }
     }
+}
+
+/// The last words to the bearer of a revoked certificate.
+fn revoked() -> Fault {
+    PkiError::Revoked { certificate: "this link".to_owned(), remedy: pki::tls::REVOKED.to_owned() }.into()
 }
 
 /// Why a connection didn't become a link.
@@ -338,7 +375,7 @@ impl From<PkiError> for NoLink {
 async fn shake(
     stream: std::net::TcpStream,
     config: &ListenerConfig,
-) -> Result<(TlsStream<TcpStream>, Uid), NoLink> {
+) -> Result<(TlsStream<TcpStream>, Uid, Box<[Fingerprint]>), NoLink> {
     let lost = |error: std::io::Error| NoLink {
         kind: HandshakeFault::Transport,
         fault: Fault::retryable(code::LINK_LOST, format!("the link broke: {error}"), Duration::ZERO),
@@ -347,11 +384,12 @@ async fn shake(
     stream.set_nodelay(true).map_err(lost)?;
     let probes = TcpKeepalive::new().with_time(config.keep_alive);
     SockRef::from(&stream).set_tcp_keepalive(&probes).map_err(lost)?;
-    let mut socket = config.tls.accept(stream).await.map_err(|error| pki::tls::explain(&error))?;
+    let Tls(tls) = config.tls.borrow().clone();
+    let mut socket = tls.accept(stream).await.map_err(|error| pki::tls::explain(&error))?;
     let chain = socket.get_ref().1.peer_certificates().unwrap_or_default();
-    let uid = pki::tls::peer_uid(chain)?;
+    let (uid, shown) = (pki::tls::peer_uid(chain)?, Fingerprint::of_chain(chain));
     // Alone in its TLS record: npm clients compare their whole first read with it.
     socket.write_all(&[wire::READY]).await.map_err(lost)?;
     socket.flush().await.map_err(lost)?;
-    Ok((socket, uid))
+    Ok((socket, uid, shown))
 }

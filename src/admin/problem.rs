@@ -27,6 +27,9 @@ impl From<Fault> for Problem {
             _ if fault.is_retryable() => StatusCode::SERVICE_UNAVAILABLE,
             code::UNSUPPORTED => StatusCode::NOT_IMPLEMENTED,
             code::INTERNAL | code::DB_FAULT => StatusCode::INTERNAL_SERVER_ERROR,
+            code::CERTIFICATE_EXISTS => StatusCode::CONFLICT,
+            code::CERTIFICATE_PROTECTED => StatusCode::FORBIDDEN,
+            code::AUTHORITY_GONE => StatusCode::INTERNAL_SERVER_ERROR,
             code if code.ends_with("_NOT_FOUND") => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
         };

@@ -22,6 +22,7 @@ use crate::{
         listener::{self, Door, Listener, ListenerConfig},
         mail::{Handle, mail, measured},
         monitor::{Monitor, Notice, UseJournal},
+        warden::{Attend, Warden},
     },
     event::Uid,
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
@@ -63,6 +64,8 @@ pub struct GuardianParts {
     pub exits: mpsc::UnboundedReceiver<Exited>,
     /// For the listener.
     pub listener: ListenerConfig,
+    /// Started.
+    pub warden: Handle<Warden>,
     /// Bound.
     pub socket: tokio::net::TcpListener,
     /// The threads of links, to be joined at the end.
@@ -114,8 +117,18 @@ impl Guardian {
     /// Starts the rest of the cast around the first core.
     #[must_use]
     pub fn start(parts: GuardianParts) -> Handle<Self> {
-        let GuardianParts { hub, core: parts, first, exits, listener, socket, arbiters, grace, gave_up } =
-            parts;
+        let GuardianParts {
+            hub,
+            core: parts,
+            first,
+            exits,
+            listener,
+            warden,
+            socket,
+            arbiters,
+            grace,
+            gave_up,
+        } = parts;
         let metrics = parts.metrics.clone();
         let life = |kind| Life::begin(kind, 0, metrics.meter(kind), parts.exits.clone());
         let monitor = start(&metrics, ActorKind::Monitor, MAILBOX, |meter, _| {
@@ -130,9 +143,11 @@ impl Guardian {
                 core: core.subscribe(),
                 store: parts.store.clone(),
                 monitor: monitor.clone(),
+                warden: warden.clone(),
             };
             Listener::new(door, metrics.clone(), meter.clone(), life(ActorKind::Listener))
         });
+        warden.signal(Attend { listener: listener.clone(), monitor: monitor.clone() });
         start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
             meter: meter.clone(),
             metrics: metrics.clone(),
@@ -185,8 +200,8 @@ impl Guardian {
                 }
                 self.remake_core(ctx);
             }
-            // Connections come and go; these two must not.
-            ActorKind::Listener | ActorKind::Monitor => self.give_up(kind, 1),
+            // Connections come and go; these must not.
+            ActorKind::Listener | ActorKind::Monitor | ActorKind::Warden => self.give_up(kind, 1),
             ActorKind::Connection | ActorKind::Guardian => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use actix_rt::Arbiter;
@@ -11,11 +11,11 @@ use tokio::{
     net::TcpListener,
     sync::{mpsc, oneshot, watch},
 };
-use tokio_rustls::TlsAcceptor;
 
 use super::{
     Command, End, HubError, HubInfo,
-    core::CoreParts,
+    certificates::CertificateDesk,
+    core::{self, CoreParts},
     door::{self, Door},
     drain::DrainOutcome,
     folder::{DATABASE, DATABASE_LOG, DataFolder, KEY_PHRASE, OPERATOR},
@@ -27,19 +27,23 @@ use crate::{
         connection::ConnectionConfig,
         deliveries::DeliveriesConfig,
         journal::JournalConfig,
+        life::Life,
         listener::ListenerConfig,
         mail::Handle,
         registry::{RegistryConfig, RingLimits},
+        warden::{Commission, Office, OwnConfig, Warden},
     },
     admin::AdminState,
     config::{Durability, HubConfig, Keep, LimitSettings},
     event::Uid,
-    metrics::{Metrics, Readiness},
-    pki::{self, Authority, Lifetimes, Names, Secret, Vault},
+    metrics::{ActorKind, Metrics, Readiness},
+    pki::{self, Lifetimes, Names, Secret, Vault},
     store::{self, HubRow, Place, Store, StoreConfig},
     wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
 };
 
+/// Places in the warden's mailbox.
+const MAILBOX: usize = 1_024;
 /// How long is waited for the outcome of a drain beyond its own deadline.
 const OVERTIME: Duration = Duration::from_secs(5);
 
@@ -112,9 +116,6 @@ async fn start(
     let name = config.hub.name.as_str();
     let id = folder.hub_id(name)?;
     let store = Store::open(&store_config(&config, &folder)).await?;
-    let authority = authority(&config, &folder, &id, &store).await?;
-    let tls = pki::tls::server_config(&authority, &id, name)?;
-
     let socket = listen(SocketAddr::new(config.hub.internal_ip, config.hub.internal_port)).await?;
     let address = socket.0;
     let external = HubAddress {
@@ -132,18 +133,14 @@ async fn start(
     let epoch = store.register_hub(&row).await?;
     let bundle = folder.file(OPERATOR);
     let hubs = [external.clone()];
-    pki::ensure_operator_bundle(
-        &bundle,
-        &authority,
-        config.hub.spoke_name.as_str(),
-        &hubs,
-        &pki::Revoked::default(),
-        SystemTime::now(),
-    )?;
+    let own = OwnConfig { bundle: bundle.clone(), hubs: hubs.to_vec() };
+    let commission = Commission::prepare(office(&config, &folder, &id, &store, &hubs)?, own).await?;
+    let fingerprint = commission.authority().root_fingerprint();
     let threshold = door::bind(&config.admin, &folder)?;
 
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
+    let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
     let parts = core_parts(&config, id.clone(), &store, metrics, epoch, readiness, exits);
     let first = parts.make(0).await?;
     let arbiters = link_threads();
@@ -158,16 +155,21 @@ async fn start(
         connections: config.limits.connections as usize,
         handshake: config.limits.handshake,
         keep_alive: config.npm.keep_alive,
-        tls: TlsAcceptor::from(tls),
+        tls: commission.tls(),
+        revoked: commission.revoked(),
         connection: connection_config(&config.limits, welcome),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
+    let warden = core::start(metrics, ActorKind::Warden, MAILBOX, |meter, _| {
+        Warden::new(commission, metrics.clone(), meter.clone(), life)
+    });
     let guardian = Guardian::start(GuardianParts {
         hub: id.clone(),
         core: parts,
         first,
         exits: exited,
         listener,
+        warden: warden.clone(),
         socket: socket.1,
         arbiters,
         grace: config.limits.drain,
@@ -186,6 +188,7 @@ async fn start(
             ready: readiness.subscribe(),
             token: threshold.token.clone(),
             inspect: Arc::new(inspector),
+            certificates: Arc::new(CertificateDesk { warden: warden.clone(), store: store.clone() }),
         };
         threshold.open(state)
     });
@@ -203,7 +206,7 @@ async fn start(
         admin: door.as_ref().map(|door| door.addr),
         data: folder.path().to_owned(),
         bundle,
-        fingerprint: authority.root_fingerprint(),
+        fingerprint,
     };
     Ok(Running { info, guardian, door, gave_up: given_up, _folder: folder })
 }
@@ -220,30 +223,35 @@ fn store_config(config: &HubConfig, folder: &DataFolder) -> StoreConfig {
     }
 }
 
-async fn authority(
+/// What certificates are issued with.
+fn office(
     config: &HubConfig,
     folder: &DataFolder,
     id: &Uid,
     store: &Store,
-) -> Result<Authority, HubError> {
+    hubs: &[HubAddress],
+) -> Result<Office, HubError> {
     let certificates = &config.certificates;
     let phrase = match &certificates.phrase {
         Some(phrase) => Secret::new(phrase.reveal()),
         None => pki::vault::phrase_file(folder.file(KEY_PHRASE))?,
     };
-    let vault = Vault::new(phrase, certificates.iterations)?;
-    let names = Names {
-        hub_id: id.to_string(),
-        hub_name: config.hub.name.to_string(),
-        spoke_name: config.hub.spoke_name.to_string(),
-    };
-    let lifetimes = Lifetimes {
-        root: certificates.root,
-        intermediate: certificates.intermediate,
-        hub_leaf: certificates.hub_leaf,
-        spoke_leaf: certificates.spoke_leaf,
-    };
-    Ok(pki::authority::establish(store, &vault, &names, lifetimes, SystemTime::now()).await?)
+    Ok(Office {
+        store: store.clone(),
+        vault: Vault::new(phrase, certificates.iterations)?,
+        names: Names {
+            hub_id: id.to_string(),
+            hub_name: config.hub.name.to_string(),
+            spoke_name: config.hub.spoke_name.to_string(),
+        },
+        lifetimes: Lifetimes {
+            root: certificates.root,
+            intermediate: certificates.intermediate,
+            hub_leaf: certificates.hub_leaf,
+            spoke_leaf: certificates.spoke_leaf,
+        },
+        hubs: hubs.to_vec(),
+    })
 }
 
 async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError> {

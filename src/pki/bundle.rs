@@ -138,13 +138,21 @@ impl Bundle {
     /// [`PkiError::File`].
     pub fn write_atomically(&self, path: impl AsRef<Path>) -> Result<(), PkiError> {
         let path = path.as_ref();
-        let text = toml::to_string_pretty(self)
-            .map(Secret::new)
-            .map_err(|error| refused(path, format!("can't be written as TOML ({error})")))?;
+        let text = self.to_toml()?;
         files::write_private(path, text.expose().as_bytes()).map_err(|source| PkiError::File {
             action: "write",
             path: path.to_owned(),
             source,
+        })
+    }
+
+    /// The text of its file.
+    ///
+    /// # Errors
+    /// [`PkiError::Bundle`] if a part can't stand in TOML; what a hub issued can.
+    pub fn to_toml(&self) -> Result<Secret, PkiError> {
+        toml::to_string_pretty(self).map(Secret::new).map_err(|error| {
+            refused(self.path().unwrap_or(Path::new("")), format!("can't be written as TOML ({error})"))
         })
     }
 

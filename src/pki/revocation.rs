@@ -61,6 +61,12 @@ impl Revoked {
         self.ends.is_empty()
     }
 
+    /// Whether a row's certificate is among them.
+    #[must_use]
+    pub fn has(&self, row: &CertificateRow) -> bool {
+        fingerprint(row).is_some_and(|fingerprint| self.ends.contains_key(&fingerprint))
+    }
+
     /// Takes a revoked row. True: it says something new.
     pub fn add(&mut self, row: &CertificateRow) -> bool {
         if !is_cut(row) {

@@ -16,7 +16,7 @@ use rustls::{CertificateError, OtherError, RootCertStore, pki_types::Certificate
 
 pub use super::identity::peer_uid;
 pub use client::client_config;
-pub use explain::explain;
+pub use explain::{REVOKED, explain};
 #[cfg(feature = "hub")]
 pub use server::{PeerCheck, server_config, server_config_with};
 

@@ -10,7 +10,7 @@ use crate::pki::{PkiError, x509::display_time};
 const NOTHING_RESOLVED: &str = "no server certificate chain resolved";
 
 /// What the bearer of a revoked certificate can do.
-pub(super) const REVOKED: &str = "no hub lets it in any more; its bearer needs a new bundle, issued on the hub's machine (`eventflow cert issue`)";
+pub const REVOKED: &str = "no hub lets it in any more; its bearer needs a new bundle, issued on the hub's machine (`eventflow cert issue`)";
 
 /// Explains an error of a handshake, or of the first read after it (with TLS 1.3 a client learns only there
 /// that its certificate was refused). Takes the `io::Error` of a TLS stream or a `rustls::Error`.

@@ -146,6 +146,24 @@ impl Bundle {
         })
     }
 
+    /// Replaces the file that it was read from, as [`Bundle::write_atomically`] does, if that still is the same
+    /// party's.
+    ///
+    /// # Errors
+    /// [`PkiError::File`]; [`PkiError::Bundle`] if it wasn't read from a file, or somebody put another bundle there.
+    pub fn write_back(&self) -> Result<(), PkiError> {
+        let Some(path) = self.path() else {
+            return Err(refused(Path::new(""), "wasn't read from a file: write it to one".to_owned()));
+        };
+        match Self::load(path).and_then(|there| there.uid()) {
+            Ok(uid) if uid != self.uid()? => {
+                let reason = format!("is now that of {uid}, and stays: name another file for this one");
+                Err(refused(path, reason))
+            }
+            _ => self.write_atomically(path),
+        }
+    }
+
     /// The text of its file.
     ///
     /// # Errors

@@ -97,8 +97,14 @@ pub(super) enum Settle {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Query {
     Read(EventId),
-    Log { query: LogQuery, page: String, limit: u32 },
+    Log {
+        query: LogQuery,
+        page: String,
+        limit: u32,
+    },
     Show(EventId),
+    /// With a public key.
+    Renew(String),
 }
 
 /// A query's items, and what its `ok` carried.

@@ -94,7 +94,7 @@ impl Port {
     pub(super) async fn query(&self, query: Query) -> Result<Found, ReadError> {
         let id = match &query {
             Query::Read(id) | Query::Show(id) => Some(id.to_string()),
-            Query::Log { .. } => None,
+            Query::Log { .. } | Query::Renew(_) => None,
         };
         let answered = self.ask(|answer| Command::Query { query, answer }).await;
         answered.map_err(|unanswered| match (unanswered, id) {

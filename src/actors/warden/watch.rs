@@ -98,3 +98,56 @@ impl Watch {
         self.revoked.send_modify(|revoked| rows.iter().for_each(|row| _ = revoked.add(row)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::pki::{Fingerprint, testing::*, unix_seconds};
+
+    /// A revoked leaf as its row, and what its bearer shows.
+    async fn leaf(now: i64) -> (CertificateRow, Box<[Fingerprint]>) {
+        let bundle = bundle(&authority().await);
+        let (leaf, end) = bundle.leaf().unwrap();
+        let row = CertificateRow { revoked: Some(now), ..CertificateRow::keyless(SPOKE_ID, leaf, end) };
+        (row, Fingerprint::of_chain(bundle.identity().unwrap().chain()))
+    }
+
+    #[tokio::test]
+    async fn looks_overlap_and_one_of_many_is_whole() {
+        let now = unix_seconds(SystemTime::now());
+        let (row, shown) = leaf(now).await;
+        let mut watch = Watch::new(&[], now);
+        assert_eq!(watch.look(now), Look { since: 0, now }, "nothing was seen yet");
+        let look = watch.look(now);
+        assert_eq!(watch.take(look, &[row.clone()]), 1);
+        assert_eq!(watch.take(look, &[row.clone()]), 0, "it is new once");
+        assert!(watch.revoked().borrow().any_of(&shown));
+        for _ in 3..WHOLE {
+            let look = watch.look(now);
+            assert_eq!(look.since, now - OVERLAP);
+            watch.take(look, &[]);
+        }
+        assert!(watch.revoked().borrow().any_of(&shown));
+        let look = watch.look(now);
+        assert_eq!(look, Look::whole(now));
+        watch.take(look, &[]);
+        assert!(!watch.revoked().borrow().any_of(&shown), "it isn't revoked any more");
+    }
+
+    #[tokio::test]
+    async fn what_is_revoked_here_is_not_forgotten_by_a_look_that_began_before() {
+        let now = unix_seconds(SystemTime::now());
+        let (row, shown) = leaf(now).await;
+        let mut watch = Watch::new(&[], now);
+        for _ in 1..WHOLE {
+            watch.look(now);
+        }
+        let look = watch.look(now);
+        assert_eq!(look, Look::whole(now));
+        watch.add(&[row]);
+        watch.take(look, &[]);
+        assert!(watch.revoked().borrow().any_of(&shown));
+    }
+}

@@ -61,6 +61,7 @@ impl Queries {
             let request = match waiting.query.clone() {
                 Query::Read(id) => Request::Read { req, id },
                 Query::Log { query, page, limit } => Request::Log { req, query, page, limit },
+                Query::Renew(key) => Request::Renew { req, key },
                 Query::Show(id) => Request::Show { req, id },
             };
             self.asked.insert(req, Asked { waiting, events: Vec::new() });

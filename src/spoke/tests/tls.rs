@@ -78,7 +78,7 @@ async fn a_hub_that_refuses_our_certificate_is_understood() {
     // The bundle itself doesn't hold together, which connecting says first.
     assert!(matches!(Spoke::connect(config.clone()).await, Err(ConnectError::Credentials(_))));
     let unchecked = crate::spoke::dial::Tls::unchecked(credentials);
-    let error = Spoke::connect_by(config, Arc::new(unchecked)).await.unwrap_err();
+    let error = Spoke::connect_by(config, Arc::new(unchecked), super::credentials()).await.unwrap_err();
     assert_eq!(error.code(), code::CERTIFICATE);
     assert!(error.to_string().contains("refused by the peer"), "{error}");
     accepted.abort();

@@ -11,7 +11,7 @@ use std::{
 };
 
 use actix::{
-    Actor, ActorFutureExt, AsyncContext, Context, Handler, ResponseActFuture, ResponseFuture,
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, ResponseActFuture, ResponseFuture, SpawnHandle,
     fut::wrap_future,
 };
 use tokio::sync::watch as channel;
@@ -71,8 +71,11 @@ pub struct Warden {
     renew_at: SystemTime,
     failures: u32,
     renewing: bool,
+    /// Another renewal is to follow the one under way.
+    again: bool,
     look_at: Instant,
     looking: bool,
+    timer: Option<SpawnHandle>,
     _life: Life,
 }
 
@@ -155,13 +158,15 @@ impl Warden {
             monitor: None,
             failures: 0,
             renewing: false,
+            again: false,
             look_at: Instant::now() + LOOK,
             looking: false,
+            timer: None,
             _life: life,
         }
     }
 
-    /// The one timer: does what is due and sets itself again.
+    /// Does what is due.
     fn turn(&mut self, ctx: &mut Context<Self>) {
         let (now, instant) = (SystemTime::now(), Instant::now());
         self.metrics.hub().leaf_left.set(self.established.left(now));
@@ -171,12 +176,23 @@ impl Warden {
         if !self.looking && self.look_at <= instant {
             self.look(ctx);
         }
-        let mut rest = self.look_at.saturating_duration_since(instant);
-        if !self.renewing {
-            rest = rest.min(self.renew_at.duration_since(now).unwrap_or_default());
-        }
         self.meter.progress();
-        ctx.run_later(rest.clamp(REST, LOOK), Self::turn);
+        self.set_timer(ctx);
+    }
+
+    /// Sets the one timer to what is due next; again whenever that changes.
+    fn set_timer(&mut self, ctx: &mut Context<Self>) {
+        let mut rest = LOOK;
+        if !self.looking {
+            rest = rest.min(self.look_at.saturating_duration_since(Instant::now()));
+        }
+        if !self.renewing {
+            rest = rest.min(self.renew_at.duration_since(SystemTime::now()).unwrap_or_default());
+        }
+        let timer = ctx.run_later(rest.max(REST), Self::turn);
+        if let Some(before) = self.timer.replace(timer) {
+            ctx.cancel_future(before);
+        }
     }
 
     /// Renews the hub's own certificates and the operator's bundle.
@@ -185,18 +201,20 @@ impl Warden {
         let (office, own) = (self.office.clone(), self.own.clone());
         let (standing, revoked) = (self.established.clone(), self.watch.revoked());
         let renewed = async move { own::renew(&office, &own, &standing, &revoked).await };
-        ctx.spawn(wrap_future::<_, Self>(renewed).map(|renewed, warden, _| {
+        ctx.spawn(wrap_future::<_, Self>(renewed).map(|renewed, warden, ctx| {
             warden.renewing = false;
             match renewed {
                 Ok((established, tls)) => warden.renewed(established, tls),
                 Err(error) => warden.not_renewed(&error),
             }
+            warden.set_timer(ctx);
         }));
     }
 
     fn renewed(&mut self, established: Established, tls: Option<TlsAcceptor>) {
         self.failures = 0;
-        self.renew_at = established.due;
+        self.renew_at = if self.again { SystemTime::now() } else { established.due };
+        self.again = false;
         self.established = established;
         self.metrics.hub().leaf_left.set(self.established.left(SystemTime::now()));
         if let Some(tls) = tls {
@@ -236,14 +254,22 @@ impl Warden {
             };
             if fresh > 0 {
                 tracing::warn!(fresh, "certificates were revoked");
-                if !warden.renewing && warden.established.is_revoked(&warden.watch.revoked().borrow()) {
-                    // By somebody who may: the hub needs others.
-                    warden.renew(ctx);
-                }
+                warden.replace_revoked(ctx);
             }
+            warden.set_timer(ctx);
             let listener = warden.listener.clone().filter(|_| fresh > 0);
             wrap_future::<_, Self>(async move { _ = cut_revoked(listener).await })
         }));
+    }
+
+    /// What was revoked may be the operator's, or the hub's own: then others are made.
+    fn replace_revoked(&mut self, ctx: &mut Context<Self>) {
+        if self.renewing {
+            // The one under way may not know of it yet.
+            self.again = true;
+        } else {
+            self.renew(ctx);
+        }
     }
 
     fn note(&self, notice: Notice) {
@@ -312,9 +338,10 @@ impl Handler<Revoke> for Warden {
     fn handle(&mut self, message: Revoke, _: &mut Self::Context) -> Self::Result {
         let office = self.office.clone();
         let revoked = async move { office.revoke(&message.id).await };
-        Box::pin(wrap_future::<_, Self>(revoked).then(|revoked, warden, _| {
+        Box::pin(wrap_future::<_, Self>(revoked).then(|revoked, warden, ctx| {
             if let Ok(rows) = &revoked {
                 warden.watch.add(rows);
+                warden.replace_revoked(ctx);
             }
             let listener = warden.listener.clone();
             wrap_future::<_, Self>(async move {

@@ -53,12 +53,6 @@ impl Established {
     fn differs(&self, other: &Self) -> bool {
         !self.authority.certificates().eq(other.authority.certificates())
     }
-
-    /// Whether one of the certificates was revoked.
-    pub(super) fn is_revoked(&self, revoked: &Revoked) -> bool {
-        let all: Vec<_> = self.authority.certificates().cloned().collect();
-        revoked.any_of(&Fingerprint::of_chain(&all))
-    }
 }
 
 /// Opens the hub's certificates at its start; makes those that are missing or due, and the operator's bundle.

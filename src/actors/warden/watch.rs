@@ -121,8 +121,8 @@ mod tests {
         let mut watch = Watch::new(&[], now);
         assert_eq!(watch.look(now), Look { since: 0, now }, "nothing was seen yet");
         let look = watch.look(now);
-        assert_eq!(watch.take(look, &[row.clone()]), 1);
-        assert_eq!(watch.take(look, &[row.clone()]), 0, "it is new once");
+        assert_eq!(watch.take(look, std::slice::from_ref(&row)), 1);
+        assert_eq!(watch.take(look, std::slice::from_ref(&row)), 0, "it is new once");
         assert!(watch.revoked().borrow().any_of(&shown));
         for _ in 3..WHOLE {
             let look = watch.look(now);

@@ -5,19 +5,22 @@ use std::{
     time::SystemTime,
 };
 
+use tokio::time::Instant;
+
+use super::Renewal;
 use crate::pki::{Bundle, PkiError};
 
 /// The bundle in use. Links that are up keep what they began with.
 #[derive(Debug)]
 pub(super) struct Credentials {
     bundle: Mutex<Arc<Bundle>>,
-    /// One renewal at a time.
-    pub(super) renewing: tokio::sync::Mutex<()>,
+    /// One renewal at a time; holds the latest one, and when it was.
+    pub(super) renewing: tokio::sync::Mutex<Option<(Instant, Renewal)>>,
 }
 
 impl Credentials {
     pub(super) fn new(bundle: Bundle) -> Self {
-        Self { bundle: Mutex::new(Arc::new(bundle)), renewing: tokio::sync::Mutex::new(()) }
+        Self { bundle: Mutex::new(Arc::new(bundle)), renewing: tokio::sync::Mutex::new(None) }
     }
 
     pub(super) fn bundle(&self) -> Arc<Bundle> {

@@ -10,7 +10,7 @@ use std::{
 use tokio::{
     sync::{oneshot, watch},
     task::spawn_blocking,
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use super::{
@@ -106,9 +106,14 @@ pub(super) struct Renewer {
 }
 
 impl Renewer {
-    /// Renews now.
+    /// Renews now; one that has just been made is as good.
     pub(super) async fn renew(&self) -> Result<Renewal, RenewError> {
-        let _one_at_a_time = self.credentials.renewing.lock().await;
+        let mut latest = self.credentials.renewing.lock().await;
+        if let Some((at, renewal)) = &*latest
+            && at.elapsed() < LEAST
+        {
+            return Ok(renewal.clone());
+        }
         let key = FreshKey::generate().map_err(RenewError::Unusable)?;
         let Renewed { cert, root, not_after } = self.ask(key.public_key().to_owned()).await?;
         let renewed = self.credentials.bundle().renewed(&key, cert, root).map_err(RenewError::Unusable)?;
@@ -120,7 +125,9 @@ impl Renewer {
             // The task ends early only when the runtime stops.
             kept.map_err(|_| RenewError::Closed(closed()))?.map_err(RenewError::NotKept)?;
         }
-        Ok(Renewal { id, not_after, file })
+        let renewal = Renewal { id, not_after, file };
+        *latest = Some((Instant::now(), renewal.clone()));
+        Ok(renewal)
     }
 
     async fn ask(&self, key: String) -> Result<Renewed, RenewError> {

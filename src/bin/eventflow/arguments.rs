@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use eventflow::wire::HubAddress;
 
-use crate::hub::Hub;
+use crate::{cert::Cert, hub::Hub};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -110,6 +110,7 @@ pub(crate) enum Command {
     Consume(Consume),
     Log(Log),
     Show(Show),
+    Cert(Cert),
     Hub(Hub),
 }
 
@@ -123,6 +124,7 @@ impl Command {
             Self::Subscribe(Subscribe { end, .. }) | Self::Consume(Consume { end, .. }) => {
                 (true, end.timeout)
             }
+            Self::Cert(_) => (false, None),
             // It needs no link.
             Self::Hub(_) => (false, None),
         };

@@ -8,6 +8,7 @@ use sea_orm::{
 use super::{
     Store, StoreError,
     entity::certificate::{self, Column},
+    leaves::make_room,
     sql::{is_duplicate, refused},
     time,
 };
@@ -49,7 +50,11 @@ impl CertificateRows for Store {
     async fn insert(&self, row: CertificateRow) -> Result<bool, StoreError> {
         let refused = refused("store a certificate");
         let transaction = self.writer.begin().await.map_err(&refused)?;
-        let inserted = model(row).insert(transaction.db()).await;
+        let inserted = async {
+            make_room(transaction.db(), &row.id).await?;
+            model(row).insert(transaction.db()).await
+        };
+        let inserted = inserted.await;
         match transaction.end(inserted).await {
             Ok(_) => Ok(true),
             Err(error) if is_duplicate(&error) => Ok(false),

@@ -185,6 +185,15 @@ async fn revoke(
     Ok(revoked)
 }
 
+/// Frees version 0 of an id if a revoked row stands there: somebody set `revoked` by hand.
+pub(super) async fn make_room(db: &DatabaseConnection, id: &str) -> Result<(), DbErr> {
+    let current = certificate::Entity::find_by_id((0, id.to_owned())).one(db).await?;
+    if current.is_some_and(|row| row.revoked.is_some()) {
+        retire(db, id, None).await?;
+    }
+    Ok(())
+}
+
 /// Frees version 0 of an id, as npm Eventflow does: its row gets the number of rows that the id has, which is
 /// returned.
 async fn retire(db: &DatabaseConnection, id: &str, revoked: Option<i64>) -> Result<u32, DbErr> {

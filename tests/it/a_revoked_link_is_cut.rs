@@ -163,6 +163,15 @@ async fn with_its_intermediate() {
     // Its successor is made when it is needed.
     let anew = admin.issue(&hub, "anew.toml", json!({ "name": "billing" })).await;
     connect(&anew).await.close().await;
+    // So is that of the hub's own spokes, by the hub itself: the operator's bundle follows.
+    let operator = hub.bundle();
+    rows.execute_unprepared("UPDATE certificate SET revoked = datetime('now') WHERE id = 'EVENTFLOW-SPOKE'")
+        .await
+        .unwrap();
+    over(&stays).await;
+    refused(&operator).await;
+    until("the operator has another bundle", || async { hub.bundle() != operator }).await;
+    hub.spoke().await.close().await;
     stays.close().await;
     rows.close().await.unwrap();
     hub.stop().await;

@@ -42,7 +42,7 @@ impl Office {
     pub(super) async fn renew(&self, uid: &Uid, shown: &[Fingerprint], key: &str) -> Result<Renewed, Fault> {
         let now = SystemTime::now();
         let name = self.spoke_name(uid)?;
-        let signer = Signer::open(&self.store, &self.vault, &name, now).await?;
+        let signer = Signer::open(&self.store, &self.vault, &name, self.lifetimes, now).await?;
         let leaf = signer.certify(uid, key, self.lifetimes.spoke_leaf, now).await?;
         let judge = |standing: &[CertificateRow]| {
             let mut revoked = Revoked::default();
@@ -77,7 +77,10 @@ impl Office {
             PkiError::Issue { .. } => unusable(error.to_string()),
             error => error.into(),
         })?;
-        let judge = |standing: &[CertificateRow]| match standing.iter().any(|row| row.version == 0) {
+        let judge = |standing: &[CertificateRow]| match standing
+            .iter()
+            .any(|row| row.version == 0 && row.revoked.is_none())
+        {
             true => Err(Fault::refused(
                 code::CERTIFICATE_EXISTS,
                 format!(
@@ -190,9 +193,8 @@ impl Office {
         let is_hub = id.split_once('.').is_some_and(|(_, name)| self.is_hubs(name));
         let text = match kind {
             CertificateKind::Root | CertificateKind::Intermediate => format!(
-                "{id} stands above other certificates: without it no spoke and no hub could connect. If its key is \
-                 lost, stop all hubs, set `revoked` of its row in the table `certificate`, start them and issue new \
-                 bundles"
+                "{id} stands above other certificates: without it no spoke could connect. If its key is lost, stop \
+                 all hubs, set `revoked` of its row in the table `certificate`, start them and issue new bundles"
             ),
             CertificateKind::Leaf if is_hub => format!(
                 "{id} is a hub's own certificate, which is renewed by itself: to shut a hub out, stop it and set \

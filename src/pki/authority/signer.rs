@@ -7,7 +7,7 @@ use tokio::task;
 
 use super::{
     CertificateRow, CertificateRows, Lifetimes, ROOT_ID, check_id,
-    establish::{Keeper, rows_failed, single, span, task_failed},
+    establish::{Keeper, due, rows_failed, single, span, task_failed},
     issue::{Pair, Role, certify_public},
     to_pem,
 };
@@ -34,24 +34,29 @@ pub struct Leaf {
 }
 
 impl Signer {
-    /// Opens the intermediate of `name`. Nothing is made: who renews a leaf trusts the root that was.
+    /// Opens the intermediate of `name`. One whose time is over, or nearly, is made anew; what is missing isn't: who
+    /// renews a leaf trusts the authority that was.
     ///
     /// # Errors
-    /// [`PkiError::AuthorityGone`] if the root or the intermediate is missing, revoked or expired, or isn't signed by
-    /// the root; [`PkiError::Rows`], [`PkiError::Vault`].
+    /// [`PkiError::AuthorityGone`] if the root or the intermediate is missing or revoked, the root has expired, or the
+    /// intermediate isn't signed by it; [`PkiError::Rows`], [`PkiError::Vault`].
     pub async fn open(
         rows: &impl CertificateRows,
         vault: &Vault,
         name: &str,
+        lifetimes: Lifetimes,
         now: SystemTime,
     ) -> Result<Self, PkiError> {
         let root = single(&standing(rows, ROOT_ID, now).await?)?;
-        let row = standing(rows, name, now).await?;
+        let row = current(rows, name).await?;
+        if due(&single(&row)?, Role::Intermediate)? <= now {
+            return Self::open_or_make(rows, vault, name, lifetimes, now).await;
+        }
         let issuer = Keeper { rows, vault, now }.open(row).await?;
         let (above, below) = (x509::parse(&root, ROOT_ID)?, x509::parse(&issuer.cert, name)?);
         if !x509::signed_by(&below, &above) {
             let reason = "isn't signed by the root that stands now: restart the hub, which makes a new one";
-            return Err(PkiError::AuthorityGone { certificate: name.to_owned(), reason: reason.to_owned() });
+            return Err(gone(name, reason.to_owned()));
         }
         Ok(Self { root, issuer, name: name.to_owned() })
     }
@@ -111,22 +116,28 @@ pub(super) async fn standing(
     id: &str,
     now: SystemTime,
 ) -> Result<CertificateRow, PkiError> {
-    let gone =
-        |reason: &str| PkiError::AuthorityGone { certificate: id.to_owned(), reason: reason.to_owned() };
-    let row = rows.current(id).await.map_err(rows_failed)?.ok_or_else(|| {
-        gone(
-            "is gone from the certificate table or was revoked: restore its row from a backup, or restart the hub, \
-             which makes a new one; under a new root every spoke needs a new bundle",
-        )
-    })?;
+    let row = current(rows, id).await?;
     let der = single(&row)?;
     match x509::check_dates(&x509::parse(&der, id)?, now, "") {
         Ok(()) => Ok(row),
         Err(PkiError::Expired { ended, .. }) => {
-            Err(gone(&format!("expired at {ended}: restart the hub, which makes a new one")))
+            Err(gone(id, format!("expired at {ended}: restart the hub, which makes a new one")))
         }
         Err(error) => Err(error),
     }
+}
+
+async fn current(rows: &impl CertificateRows, id: &str) -> Result<CertificateRow, PkiError> {
+    let row = rows.current(id).await.map_err(rows_failed)?;
+    row.ok_or_else(|| {
+        let reason = "is gone from the certificate table or was revoked: restore its row from a backup. A restart of \
+                      the hub, or issuing a bundle, makes a new one; under a new root every spoke needs a new bundle";
+        gone(id, reason.to_owned())
+    })
+}
+
+fn gone(id: &str, reason: String) -> PkiError {
+    PkiError::AuthorityGone { certificate: id.to_owned(), reason }
 }
 
 #[cfg(test)]
@@ -147,7 +158,7 @@ mod tests {
     async fn a_leaf_on_a_public_key_renews_a_bundle() {
         let (rows, bundle) = established().await;
         let now = SystemTime::now();
-        let signer = Signer::open(&rows, &vault(), NAME, now).await.unwrap();
+        let signer = Signer::open(&rows, &vault(), NAME, Lifetimes::default(), now).await.unwrap();
         let key = FreshKey::generate().unwrap();
         let leaf = signer.certify(SPOKE_ID, key.public_key(), 30 * DAY, now).await.unwrap();
         let renewed = bundle.renewed(&key, leaf.cert.clone(), leaf.root.clone()).unwrap();
@@ -168,7 +179,7 @@ mod tests {
     async fn the_rules_hold_for_public_keys_too() {
         let (rows, _) = established().await;
         let now = SystemTime::now();
-        let signer = Signer::open(&rows, &vault(), NAME, now).await.unwrap();
+        let signer = Signer::open(&rows, &vault(), NAME, Lifetimes::default(), now).await.unwrap();
         let key = FreshKey::generate().unwrap();
         let error = signer.certify(HUB_ID, key.public_key(), DAY, now).await.unwrap_err();
         assert!(error.to_string().contains("ends with .EVENTFLOW-SPOKE"), "{error}");
@@ -185,15 +196,21 @@ mod tests {
         for gone in [ROOT_ID, NAME] {
             let (rows, _) = established().await;
             rows.0.lock().unwrap().retain(|row| row.id != gone);
-            let error = Signer::open(&rows, &vault(), NAME, SystemTime::now()).await.unwrap_err();
+            let error = Signer::open(&rows, &vault(), NAME, Lifetimes::default(), SystemTime::now())
+                .await
+                .unwrap_err();
             assert_eq!(error.code(), "E_EVENTFLOW_AUTHORITY_GONE");
             assert!(error.to_string().contains(gone) && error.to_string().contains("backup"), "{error}");
         }
         let (rows, _) = established().await;
-        let late = SystemTime::now() + 400 * DAY;
-        let error = Signer::open(&rows, &vault(), NAME, late).await.unwrap_err();
+        let late = SystemTime::now() + 3_700 * DAY;
+        let error = Signer::open(&rows, &vault(), NAME, Lifetimes::default(), late).await.unwrap_err();
         assert_eq!(error.code(), "E_EVENTFLOW_AUTHORITY_GONE");
         assert!(error.to_string().contains("expired at"), "{error}");
+        // An intermediate that is due has a successor at once.
+        let late = SystemTime::now() + 400 * DAY;
+        let signer = Signer::open(&rows, &vault(), NAME, Lifetimes::default(), late).await.unwrap();
+        signer.certify(SPOKE_ID, key.public_key(), DAY, late).await.unwrap();
         // It can be made, if the root stands; so can one of another name.
         for name in [NAME, "BILLING"] {
             let signer =

@@ -83,7 +83,7 @@ fn explain_certificate(reason: &CertificateError) -> PkiError {
             "doesn't belong to the key that the peer signs with: issue the bundle anew".to_owned()
         }
         CertificateError::ExpiredContext { not_after, .. } => format!(
-            "(its leaf or intermediate) expired at {}: renew it; a hub does so at its start, a spoke gets a new bundle",
+            "(its leaf or intermediate) expired at {}: hubs and connected spokes renew theirs by themselves; else a spoke gets a new bundle",
             display_time(not_after.as_secs())
         ),
         CertificateError::Expired => "expired: renew it".to_owned(),

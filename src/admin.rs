@@ -4,6 +4,7 @@
 //! - `GET /readyz`: 200 when the hub takes work, else 503; a JSON body says the state and why.
 //! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
 //! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
+//! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
 //! - `GET /certificates`, with the token: all certificates, page by page.
 //! - `POST /certificates`, with the token: issues a leaf for a spoke; the answer is its bundle.
 //! - `POST /certificates/revoke`, with the token: revokes what an id has, and cuts its links.
@@ -14,6 +15,7 @@
 //! machine, by a name of its own that it makes point here.
 
 mod access;
+mod backup;
 mod certificates;
 mod endpoint;
 mod inspect;
@@ -37,6 +39,7 @@ use crate::{
     metrics::{Metrics, Readiness},
 };
 
+pub use backup::{Backup, Snapshot};
 pub use certificates::{
     Certificate, CertificatePage, Certificates, IssueCertificate, IssuedBundle, RevokedCertificates,
 };
@@ -71,6 +74,8 @@ pub struct AdminState {
     pub token: AdminToken,
     /// What the hub tells about itself.
     pub inspect: Arc<dyn Inspect>,
+    /// Copies its database.
+    pub backup: Arc<dyn Backup>,
     /// Issues and revokes.
     pub certificates: Arc<dyn Certificates>,
 }
@@ -182,6 +187,8 @@ impl Bound {
         .max_connections(MAX_CONNECTIONS)
         .client_request_timeout(REQUEST_TIMEOUT)
         .keep_alive(KEEP_ALIVE)
+        // Whoever goes away ends what is made for it: a backup takes room and time.
+        .h1_allow_half_closed(false)
         .shutdown_timeout(SHUTDOWN_SECONDS)
         .listen(listener)
         .map_err(|source| AdminError::Address { addr, source })?;

@@ -51,7 +51,7 @@ pub use authority::{Authority, CertificateRow, CertificateRows, Issued, Lifetime
 #[cfg(feature = "hub")]
 pub use inspect::{CertificateFacts, CertificateKind};
 #[cfg(feature = "hub")]
-pub use operator::ensure_operator_bundle;
+pub use operator::{ensure_operator_bundle, operator_bundle};
 #[cfg(feature = "hub")]
 pub use revocation::{Fingerprint, Revoked, revocation_time};
 #[cfg(feature = "hub")]

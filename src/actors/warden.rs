@@ -34,7 +34,7 @@ use super::{
 use crate::{
     event::Fault,
     metrics::{Meter, Metrics},
-    pki::{Authority, PkiError, Revoked, unix_seconds},
+    pki::{Authority, Bundle, PkiError, Revoked, unix_seconds},
     wire::Renewed,
 };
 
@@ -49,7 +49,7 @@ const CUT: Duration = Duration::from_secs(5);
 
 /// - **Role**: renews the hub's own certificates and the operator's bundle in time, issues and renews leaves of
 ///   spokes, and knows which certificates are revoked.
-/// - **Owns**: the opened certificates of the hub, what TLS is served with, the set of revoked certificates.
+/// - **Owns**: the opened certificates of the hub, the operator's bundle, what TLS is served with, the revoked certificates.
 /// - **Receives**: [`Renew`] from connections; [`Issue`] and [`Revoke`] from the admin HTTP; [`Attend`] once from the
 ///   guardian.
 /// - **Sends**: `CutRevoked` to the listener, [`Notice`]s to the monitor.
@@ -65,6 +65,7 @@ pub struct Warden {
     established: Established,
     watch: Watch,
     tls: channel::Sender<Tls>,
+    bundle: channel::Sender<Bundle>,
     listener: Option<Handle<Listener>>,
     monitor: Option<Handle<Monitor>>,
     /// When the hub's own certificates are looked after next.
@@ -95,6 +96,7 @@ pub struct Commission {
     established: Established,
     watch: Watch,
     tls: channel::Sender<Tls>,
+    bundle: channel::Sender<Bundle>,
 }
 
 /// What new links are let in by.
@@ -118,7 +120,9 @@ impl Commission {
         let watch = Watch::new(&revoked.map_err(|error| PkiError::Rows(Box::new(error)))?, now);
         let established = own::establish(&office, &own, &watch.revoked()).await?;
         let tls = own::acceptor(&office, &established, watch.revoked())?;
-        Ok(Self { office, own, established, watch, tls: channel::Sender::new(Tls(tls)) })
+        let (tls, bundle) =
+            (channel::Sender::new(Tls(tls)), channel::Sender::new(established.bundle.clone()));
+        Ok(Self { office, own, established, watch, tls, bundle })
     }
 
     /// The hub's certificates.
@@ -133,6 +137,12 @@ impl Commission {
         self.tls.subscribe()
     }
 
+    /// The operator's bundle: another one after each renewal.
+    #[must_use]
+    pub fn bundle(&self) -> channel::Receiver<Bundle> {
+        self.bundle.subscribe()
+    }
+
     /// The revoked certificates.
     #[must_use]
     pub fn revoked(&self) -> channel::Receiver<Revoked> {
@@ -144,7 +154,7 @@ impl Warden {
     /// A warden who goes on from there.
     #[must_use]
     pub fn new(commission: Commission, metrics: Metrics, meter: Meter, life: Life) -> Self {
-        let Commission { office, own, established, watch, tls } = commission;
+        let Commission { office, own, established, watch, tls, bundle } = commission;
         Self {
             meter,
             metrics,
@@ -154,6 +164,7 @@ impl Warden {
             established,
             watch,
             tls,
+            bundle,
             listener: None,
             monitor: None,
             failures: 0,
@@ -215,6 +226,7 @@ impl Warden {
         self.failures = 0;
         self.renew_at = if self.again { SystemTime::now() } else { established.due };
         self.again = false;
+        self.bundle.send_replace(established.bundle.clone());
         self.established = established;
         self.metrics.hub().leaf_left.set(self.established.left(SystemTime::now()));
         if let Some(tls) = tls {

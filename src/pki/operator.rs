@@ -54,6 +54,31 @@ fn is_revoked(bundle: &Bundle, revoked: &Revoked) -> bool {
     bundle.identity().is_ok_and(|identity| revoked.any_of(&Fingerprint::of_chain(identity.chain())))
 }
 
+/// The same for a bundle that is in no file: `standing`, if it can stay, else a new one.
+///
+/// # Errors
+/// As [`Authority::issue_spoke_leaf`].
+pub fn operator_bundle(
+    standing: Option<&Bundle>,
+    authority: &Authority,
+    spoke_name: &str,
+    hubs: &[HubAddress],
+    revoked: &Revoked,
+    now: SystemTime,
+) -> Result<Bundle, PkiError> {
+    check_name(spoke_name)?;
+    let standing = standing.filter(|bundle| !is_revoked(bundle, revoked));
+    if let Some(bundle) = standing
+        && matches!(stale(bundle, authority, spoke_name, now), Ok(None))
+        && bundle.hubs == hubs
+    {
+        return Ok(bundle.clone());
+    }
+    let uid = standing.and_then(|bundle| bundle.uid().ok()).filter(|uid| x509::lies_under(uid, spoke_name));
+    let uid = uid.map_or_else(|| new_operator_id(spoke_name), |uid| uid.to_string());
+    authority.issue_bundle(&uid, hubs.to_vec(), now)
+}
+
 /// Why a readable bundle can't stay, if so.
 fn stale(
     bundle: &Bundle,

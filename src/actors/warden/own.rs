@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use super::Office;
 use crate::{
     pki::{
-        self, Authority, Fingerprint, PkiError, Revoked, authority,
+        self, Authority, Bundle, Fingerprint, PkiError, Revoked, authority,
         tls::{PeerCheck, REVOKED, server_config_with},
         unix_seconds,
     },
@@ -22,8 +22,8 @@ use crate::{
 /// What the hub's own certificates are for.
 #[derive(Debug, Clone)]
 pub struct OwnConfig {
-    /// The operator's bundle.
-    pub bundle: PathBuf,
+    /// The file of the operator's bundle, if there is one.
+    pub bundle: Option<PathBuf>,
     /// Where hubs listen, for that bundle.
     pub hubs: Vec<HubAddress>,
 }
@@ -32,6 +32,8 @@ pub struct OwnConfig {
 #[derive(Debug, Clone)]
 pub struct Established {
     authority: Arc<Authority>,
+    /// The operator's.
+    pub(super) bundle: Bundle,
     leaf_ends: i64,
     /// When they or the operator's bundle are due for renewal.
     pub(super) due: SystemTime,
@@ -64,7 +66,7 @@ pub(super) async fn establish(
     let now = SystemTime::now();
     let authority =
         authority::establish(&office.store, &office.vault, &office.names, office.lifetimes, now).await?;
-    complete(office, own, authority, revoked).await
+    complete(office, own, authority, None, revoked).await
 }
 
 /// Renews what is due; with what new links are let in by, if that changes.
@@ -77,7 +79,8 @@ pub(super) async fn renew(
     let now = SystemTime::now();
     let Office { store, vault, names, lifetimes, .. } = office;
     let authority = authority::renew(store, vault, names, *lifetimes, now, &standing.authority).await?;
-    let established = complete(office, own, authority, revoked).await?;
+    let bundle = Some(standing.bundle.clone());
+    let established = complete(office, own, authority, bundle, revoked).await?;
     let changes = established.differs(standing);
     let tls = changes.then(|| acceptor(office, &established, revoked.clone())).transpose()?;
     Ok((established, tls))
@@ -87,6 +90,7 @@ async fn complete(
     office: &Office,
     own: &OwnConfig,
     authority: Authority,
+    standing: Option<Bundle>,
     revoked: &watch::Receiver<Revoked>,
 ) -> Result<Established, PkiError> {
     let authority = Arc::new(authority);
@@ -95,7 +99,11 @@ async fn complete(
         let name = office.names.spoke_name.clone();
         let ensuring = spawn_blocking(move || {
             let now = SystemTime::now();
-            pki::ensure_operator_bundle(&own.bundle, &authority, &name, &own.hubs, &revoked, now)
+            let OwnConfig { bundle, hubs } = &own;
+            match bundle {
+                Some(path) => pki::ensure_operator_bundle(path, &authority, &name, hubs, &revoked, now),
+                None => pki::operator_bundle(standing.as_ref(), &authority, &name, hubs, &revoked, now),
+            }
         });
         ensuring.await.map_err(|error| PkiError::Rows(Box::new(error)))??
     };
@@ -104,7 +112,7 @@ async fn complete(
     let leaf_ends = unix_seconds(authority.hub_leaf_ends()?);
     // What lives a second is due while it is made.
     let due = due.max(SystemTime::now() + LEAST);
-    Ok(Established { authority, leaf_ends, due })
+    Ok(Established { authority, bundle, leaf_ends, due })
 }
 
 /// The shortest time between two renewals.

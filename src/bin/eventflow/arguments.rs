@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use eventflow::wire::HubAddress;
 
-use crate::{cert::Cert, hub::Hub};
+use crate::{backup::Backup, cert::Cert, hub::Hub};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -110,6 +110,7 @@ pub(crate) enum Command {
     Consume(Consume),
     Log(Log),
     Show(Show),
+    Backup(Backup),
     Cert(Cert),
     Hub(Hub),
 }
@@ -126,7 +127,7 @@ impl Command {
             }
             Self::Cert(_) => (false, None),
             // It needs no link.
-            Self::Hub(_) => (false, None),
+            Self::Backup(_) | Self::Hub(_) => (false, None),
         };
         let deadline = given.unwrap_or(Duration::from_secs(if lasting { 15 } else { 5 }));
         timeout.map_or(deadline, |timeout| deadline.min(timeout))

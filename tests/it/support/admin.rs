@@ -21,7 +21,7 @@ pub struct Admin {
 impl Admin {
     pub fn of(hub: &TestHub) -> Self {
         let info = hub.handle.info();
-        let token = std::fs::read_to_string(info.data.join("admin-token")).unwrap().trim().to_owned();
+        let token = std::fs::read_to_string(hub.data().join("admin-token")).unwrap().trim().to_owned();
         Self { addr: info.admin.unwrap(), token }
     }
 

@@ -7,6 +7,9 @@
 //! - `GET /actors`, with the token: the state and the numbers of each kind of actor.
 //! - `GET /log`, `PUT /log`, with the token: the log level, looked at and changed while the hub runs.
 //! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
+//! - `GET /certificates`, with the token: all certificates, page by page.
+//! - `POST /certificates`, with the token: issues a leaf for a spoke; the answer is its bundle.
+//! - `POST /certificates/revoke`, with the token: revokes what an id has, and cuts its links.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;
@@ -15,6 +18,7 @@
 
 mod access;
 mod backup;
+mod certificates;
 mod endpoint;
 mod inspect;
 mod log;
@@ -39,6 +43,9 @@ use crate::{
 };
 
 pub use backup::{Backup, Snapshot};
+pub use certificates::{
+    Certificate, CertificatePage, Certificates, IssueCertificate, IssuedBundle, RevokedCertificates,
+};
 pub use inspect::{About, Inspect};
 pub use log::LogControl;
 pub use status::HubStatus;
@@ -75,6 +82,8 @@ pub struct AdminState {
     pub log: Option<Arc<dyn LogControl>>,
     /// Copies its database.
     pub backup: Arc<dyn Backup>,
+    /// Issues and revokes.
+    pub certificates: Arc<dyn Certificates>,
 }
 
 /// Why there is no admin HTTP.

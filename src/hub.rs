@@ -34,6 +34,7 @@
 
 mod backup;
 mod cast;
+mod certificates;
 mod core;
 mod door;
 mod drain;
@@ -191,7 +192,7 @@ impl HubBuilder {
 #[derive(Debug)]
 pub(crate) struct Started {
     info: HubInfo,
-    bundle: Bundle,
+    bundle: watch::Receiver<Bundle>,
     token: AdminToken,
     onlooker: Onlooker,
 }
@@ -231,11 +232,11 @@ impl HubHandle {
         &self.started.info
     }
 
-    /// The operator's credentials, as they were at the start: what clients in this program connect with. They are
-    /// secret, and hold for 90 days unless configured otherwise.
+    /// The operator's credentials, as they are now: what clients in this program connect with. They are secret. The
+    /// hub renews them in time; a client that is connected renews its copy by itself.
     #[must_use]
     pub fn bundle(&self) -> Bundle {
-        self.started.bundle.clone()
+        self.started.bundle.borrow().clone()
     }
 
     /// What opens the admin HTTP's endpoints for operators: `Authorization: Bearer <token>`.

@@ -4,6 +4,7 @@ mod message;
 mod npm;
 mod reader;
 mod reads;
+mod renewal;
 mod session;
 mod v1;
 mod waits;
@@ -40,10 +41,12 @@ use super::{
     monitor::{Monitor, Notice},
     outlet::{Cut, Outflow, Outlet, Word},
     registry::{self, Registry},
+    warden::Warden,
 };
 use crate::{
     event::{Fault, Uid, code},
     metrics::{CutReason, Dialect, Label, Meter, Metrics},
+    pki::Fingerprint,
     store::Store,
     wire::{self, Limits, ParseLimits, Record, Welcome},
 };
@@ -98,7 +101,7 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 ///   each).
 /// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
 /// - **Sends**: publishes and changes to the journal, wishes and waits to registry and deliveries, verdicts to
-///   deliveries; [`Closed`] to the listener, [`Notice`]s to the monitor.
+///   deliveries, renewals to the warden; [`Closed`] to the listener, [`Notice`]s to the monitor.
 /// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads may queue,
 ///   1,000 waits be open. Whoever goes beyond a window or a queue is cut; a full core, and a wait too many, refuse
 ///   the request.
@@ -109,11 +112,16 @@ pub struct Connection {
     metrics: Metrics,
     config: ConnectionConfig,
     uid: Uid,
+    /// The certificates that the other end showed.
+    shown: Box<[Fingerprint]>,
     outlet: Outlet,
     core: Core,
     store: Store,
     listener: Handle<Listener>,
     monitor: Handle<Monitor>,
+    warden: Handle<Warden>,
+    /// When the link's leaf was renewed last.
+    renewed: Option<Instant>,
     session: Session,
     reads: VecDeque<Read>,
     reading_now: bool,
@@ -153,6 +161,8 @@ pub struct Surroundings {
     pub listener: Handle<Listener>,
     /// Hears of connects, disconnects and faults.
     pub monitor: Handle<Monitor>,
+    /// Renews leaves.
+    pub warden: Handle<Warden>,
     /// The hub's numbers.
     pub metrics: Metrics,
     /// Those of connections.
@@ -166,7 +176,7 @@ impl Connection {
     /// `permit` is given back when the link ends.
     pub fn spawn<S>(
         socket: S,
-        uid: Uid,
+        (uid, shown): (Uid, Box<[Fingerprint]>),
         permit: OwnedSemaphorePermit,
         (outlet, outflow): (Outlet, Outflow),
         around: Surroundings,
@@ -174,7 +184,7 @@ impl Connection {
         S: AsyncRead + AsyncWrite + 'static,
     {
         let (read, write) = tokio::io::split(socket);
-        let Surroundings { config, core, store, listener, monitor, metrics, meter, span } = around;
+        let Surroundings { config, core, store, listener, monitor, warden, metrics, meter, span } = around;
         let Outflow { frames, words } = outflow;
         let writer = writer::run(write, frames, outlet.clone(), metrics.clone(), config.silence);
         Self::create(|ctx| {
@@ -202,11 +212,14 @@ impl Connection {
                 metrics,
                 config,
                 uid,
+                shown,
                 outlet,
                 core,
                 store,
                 listener,
                 monitor,
+                warden,
+                renewed: None,
                 reads: VecDeque::new(),
                 reading_now: false,
                 waits,

@@ -13,7 +13,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::server::TlsStream;
 use tracing::{Instrument as _, Span, field};
 
 use super::{
@@ -24,11 +24,12 @@ use super::{
     monitor::Monitor,
     outlet::{LinkId, Outlet, Word},
     snapshot::Snapshot,
+    warden::{Tls, Warden},
 };
 use crate::{
     event::{Fault, Uid, code},
     metrics::{CutReason, HandshakeFault, Meter, Metrics},
-    pki::{self, PkiError},
+    pki::{self, Fingerprint, PkiError, Revoked},
     store::Store,
     wire,
 };
@@ -41,8 +42,10 @@ pub struct ListenerConfig {
     pub handshake: Duration,
     /// npm links are probed by TCP after so long without traffic.
     pub keep_alive: Duration,
-    /// Who we are and whom we trust.
-    pub tls: TlsAcceptor,
+    /// Who we are and whom we trust, as of now.
+    pub tls: watch::Receiver<Tls>,
+    /// Whose links are to be cut.
+    pub revoked: watch::Receiver<Revoked>,
     /// For every connection.
     pub connection: ConnectionConfig,
     /// The threads that links are spread over.
@@ -62,6 +65,8 @@ pub struct OpenLink {
     pub peer: SocketAddr,
     /// When it came, in milliseconds since 1970.
     pub since: i64,
+    /// The certificates that the other end showed.
+    pub shown: Box<[Fingerprint]>,
 }
 
 /// A link came.
@@ -89,6 +94,11 @@ pub struct CutAll {
 }
 mail!(CutAll => ());
 
+/// Cuts the links whose certificates are revoked; how many there were.
+#[derive(Debug)]
+pub struct CutRevoked;
+mail!(CutRevoked => usize);
+
 /// No more links are let in.
 #[derive(Debug)]
 pub struct Close;
@@ -108,9 +118,9 @@ mail!(Links => usize);
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// - **Role**: lets links in and knows all that are open.
-/// - **Owns**: the listening socket, the permits, the outlets of all links.
+/// - **Owns**: the listening socket, the permits, the outlets of all links and what they showed.
 /// - **Receives**: [`Opened`] and [`Closed`] from handshakes and connections; [`Close`], [`Announce`], [`CutAll`],
-///   [`Links`] from the guardian; [`Snapshot`] and [`Busiest`] from the hub.
+///   [`Links`] from the guardian; [`CutRevoked`] from the warden; [`Snapshot`] and [`Busiest`] from the hub.
 /// - **Sends**: words to connections, through their outlets.
 /// - **Capacity**: a permit per link is taken before `accept`; without one, clients wait in the system's backlog.
 ///   Messages are bounded by the links.
@@ -119,6 +129,7 @@ pub struct Listener {
     meter: Meter,
     metrics: Metrics,
     links: HashMap<LinkId, OpenLink>,
+    revoked: watch::Receiver<Revoked>,
     permits: Arc<Semaphore>,
     /// Permits there are.
     places: usize,
@@ -127,7 +138,7 @@ pub struct Listener {
     _life: Life,
 }
 
-measured!(Listener: Opened, Closed, CutAll, Close, Announce, Links, Snapshot, Busiest);
+measured!(Listener: Opened, Closed, CutAll, CutRevoked, Close, Announce, Links, Snapshot, Busiest);
 
 /// What the accept loop needs.
 pub struct Door {
@@ -141,6 +152,8 @@ pub struct Door {
     pub store: Store,
     /// Hears of handshakes that fail.
     pub monitor: Handle<Monitor>,
+    /// Renews leaves.
+    pub warden: Handle<Warden>,
 }
 
 impl std::fmt::Debug for Listener {
@@ -158,6 +171,7 @@ impl Listener {
             meter,
             metrics,
             links: HashMap::new(),
+            revoked: door.config.revoked.clone(),
             permits: Arc::new(Semaphore::new(places)),
             places,
             door: Some(door),
@@ -191,6 +205,9 @@ impl Handler<Opened> for Listener {
         } else if !core.is_alive() {
             // It failed while the link came: a `CutAll` for it may have been before.
             outlet.cut(CutReason::Restart, connection::restart());
+        } else if self.revoked.borrow().any_of(&link.shown) {
+            // It was revoked while the link came: a `CutRevoked` for it may have been before.
+            outlet.cut(CutReason::Revoked, revoked());
         }
         self.links.insert(outlet.id(), link);
     }
@@ -211,6 +228,16 @@ impl Handler<CutAll> for Listener {
         for OpenLink { outlet, .. } in self.links.values() {
             outlet.cut(message.reason, message.fault.clone());
         }
+    }
+}
+
+impl Handler<CutRevoked> for Listener {
+    type Result = usize;
+
+    fn handle(&mut self, _: CutRevoked, _: &mut Self::Context) -> Self::Result {
+        let set = self.revoked.borrow();
+        let cut = self.links.values().filter(|link| !link.outlet.is_cut() && set.any_of(&link.shown));
+        cut.map(|link| link.outlet.cut(CutReason::Revoked, revoked())).count()
     }
 }
 
@@ -269,6 +296,7 @@ async fn accept_all(
             store: door.store.clone(),
             listener: listener.clone(),
             monitor: door.monitor.clone(),
+            warden: door.warden.clone(),
             metrics: metrics.clone(),
             meter: connections.clone(),
             span: link_span(link, peer),
@@ -336,17 +364,23 @@ async fn welcome(
         }),
     };
     match shaken {
-        Ok((socket, uid)) => {
+        Ok((socket, uid, shown)) => {
             around.span.record("spoke.id", uid.as_str());
             // The core may have been restarted meanwhile, or be about to.
             let Ok(Some(core)) = core.wait_for(Option::is_some).await.map(|core| core.clone()) else {
                 return;
             };
             let (outlet, outflow) = Outlet::new(link, config.connection.outbound_bytes);
-            let open = OpenLink { outlet: outlet.clone(), uid: uid.clone(), peer, since: now_millis() };
+            let open = OpenLink {
+                outlet: outlet.clone(),
+                uid: uid.clone(),
+                peer,
+                since: now_millis(),
+                shown: shown.clone(),
+            };
             around.listener.signal(Opened { link: open, core: core.clone() });
             around.core = core;
-            Connection::spawn(socket, uid, permit, (outlet, outflow), around);
+            Connection::spawn(socket, (uid, shown), permit, (outlet, outflow), around);
         }
         Err(NoLink { kind, fault }) => {
             around.metrics.hub().handshakes_failed.of(kind).inc();
@@ -354,6 +388,11 @@ async fn welcome(
             around.monitor.handshake_failed(peer, kind, fault);
         }
     }
+}
+
+/// The last words to the bearer of a revoked certificate.
+fn revoked() -> Fault {
+    PkiError::Revoked { certificate: "this link".to_owned(), remedy: pki::tls::REVOKED.to_owned() }.into()
 }
 
 /// Why a connection didn't become a link.
@@ -376,7 +415,7 @@ impl From<PkiError> for NoLink {
 async fn shake(
     stream: std::net::TcpStream,
     config: &ListenerConfig,
-) -> Result<(TlsStream<TcpStream>, Uid), NoLink> {
+) -> Result<(TlsStream<TcpStream>, Uid, Box<[Fingerprint]>), NoLink> {
     let lost = |error: std::io::Error| NoLink {
         kind: HandshakeFault::Transport,
         fault: Fault::retryable(code::LINK_LOST, format!("the link broke: {error}"), Duration::ZERO),
@@ -385,11 +424,12 @@ async fn shake(
     stream.set_nodelay(true).map_err(lost)?;
     let probes = TcpKeepalive::new().with_time(config.keep_alive);
     SockRef::from(&stream).set_tcp_keepalive(&probes).map_err(lost)?;
-    let mut socket = config.tls.accept(stream).await.map_err(|error| pki::tls::explain(&error))?;
+    let Tls(tls) = config.tls.borrow().clone();
+    let mut socket = tls.accept(stream).await.map_err(|error| pki::tls::explain(&error))?;
     let chain = socket.get_ref().1.peer_certificates().unwrap_or_default();
-    let uid = pki::tls::peer_uid(chain)?;
+    let (uid, shown) = (pki::tls::peer_uid(chain)?, Fingerprint::of_chain(chain));
     // Alone in its TLS record: npm clients compare their whole first read with it.
     socket.write_all(&[wire::READY]).await.map_err(lost)?;
     socket.flush().await.map_err(lost)?;
-    Ok((socket, uid))
+    Ok((socket, uid, shown))
 }

@@ -62,6 +62,12 @@ impl Notice {
         Self::new(format!("link cut: {uid}"), error.to_string())
     }
 
+    /// Something that needs no more words.
+    #[must_use]
+    pub fn told(message: &str) -> Self {
+        Self::new(message.to_owned(), "{}".to_owned())
+    }
+
     /// A fault of the hub.
     #[must_use]
     pub fn fault(message: &str, error: &str) -> Self {

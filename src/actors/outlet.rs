@@ -54,6 +54,7 @@ impl Answered {
     fn weight(&self) -> usize {
         let text = match &self.result {
             Ok(Answer::Page(next)) => next.len(),
+            Ok(Answer::Renewed(renewed)) => renewed.cert.len() + renewed.root.len(),
             Ok(Answer::Batch(published)) => published.len() * PUBLISHED,
             Ok(Answer::Trace(trace)) => {
                 trace.attempts.iter().map(|attempt| FRAME + attempt.error.len()).sum()

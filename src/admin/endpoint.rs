@@ -11,7 +11,7 @@ use actix_web::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{AdminState, access::Operator, backup, log, problem::Problem, status};
+use super::{AdminState, access::Operator, backup, certificates, log, problem::Problem, status};
 use crate::{event::code, metrics};
 
 /// What is served to everybody, for those who ask for something else.
@@ -25,6 +25,7 @@ pub(super) fn all(config: &mut web::ServiceConfig) {
         .configure(status::endpoints)
         .configure(log::endpoints)
         .configure(backup::endpoints)
+        .configure(certificates::endpoints)
         .default_service(web::to(unknown));
 }
 

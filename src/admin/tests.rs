@@ -68,6 +68,26 @@ impl LogControl for Dial {
 }
 
 #[async_trait::async_trait]
+impl Certificates for Stub {
+    async fn issue(&self, wish: IssueCertificate) -> Result<IssuedBundle, Fault> {
+        let id = wish.id.ok_or_else(|| Fault::refused(code::CERTIFICATE_EXISTS, "So."))?;
+        Ok(IssuedBundle { id, not_after: 1, bundle: "cert = \"…\"\n".into() })
+    }
+
+    async fn list(&self, page: &str, limit: u32) -> Result<CertificatePage, Fault> {
+        Ok(CertificatePage { certificates: Vec::new(), next: Some(format!("{page} {limit}")) })
+    }
+
+    async fn revoke(&self, id: &str) -> Result<RevokedCertificates, Fault> {
+        match id {
+            "root" => Err(Fault::refused(code::CERTIFICATE_PROTECTED, "So.")),
+            "none" => Err(Fault::refused(code::CERTIFICATE_NOT_FOUND, "So.")),
+            id => Ok(RevokedCertificates { id: id.into(), versions: vec![0], links_cut: 2 }),
+        }
+    }
+}
+
+#[async_trait::async_trait]
 impl Backup for Stub {
     async fn snapshot(&self) -> Result<Snapshot, Fault> {
         Err(Fault::refused(code::BACKUP, "one is being made"))
@@ -109,6 +129,7 @@ impl World {
             token: token.clone(),
             inspect: Arc::new(Stub),
             log: Some(Arc::new(Dial::default())),
+            certificates: Arc::new(Stub),
             backup,
         };
         let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();
@@ -317,5 +338,53 @@ async fn an_address_in_use_is_named_with_the_setting() {
     assert_eq!(error.code(), code::ADDRESS);
     let text = error.to_string();
     assert!(text.contains(&world.addr.to_string()) && text.contains("admin.port"), "{text}");
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn certificates_are_issued_listed_and_revoked_by_the_operator_alone() {
+    let world = World::start();
+    let token = format!("Authorization: Bearer {}\r\n", world.token.expose());
+    let json = format!("{token}Accept: application/json\r\n");
+    let post = async |path: &str, more: &str, body: &str| {
+        let addr = world.addr;
+        let length = body.len();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n{more}");
+        world.ask(&format!("{head}Content-Length: {length}\r\n\r\n{body}")).await
+    };
+    for (path, body) in [("/certificates", r#"{"id":"a"}"#), ("/certificates/revoke", r#"{"id":"a"}"#)] {
+        let answer = post(path, "", body).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 401 ") && answer.contains("E_EVENTFLOW_ADMIN_TOKEN"),
+            "{answer}"
+        );
+        let answer = post(path, &token, "rubbish").await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("is not the JSON"), "{answer}");
+        let answer = post(path, &token, r#"{"idd":"a"}"#).await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("unknown field"), "{answer}");
+        let answer = post(path, &token, &"x".repeat(20_000)).await;
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    }
+    assert!(world.get("/certificates", "").await.starts_with("HTTP/1.1 401 "));
+
+    let toml = post("/certificates", &token, r#"{"id":"a"}"#).await;
+    assert!(toml.starts_with("HTTP/1.1 201 ") && toml.contains("application/toml"), "{toml}");
+    assert!(toml.ends_with("\r\n\r\ncert = \"…\"\n") && toml.contains("no-store"), "{toml}");
+    let answer = post("/certificates", &json, r#"{"id":"a"}"#).await;
+    assert!(answer.contains(r#"{"id":"a","not_after":1,"bundle":"cert = "#), "{answer}");
+    let answer = post("/certificates", &token, "").await;
+    assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
+
+    let answer = world.get("/certificates?page=x&limit=7", &token).await;
+    assert!(answer.ends_with("{\"certificates\":[],\"next\":\"x 7\"}\n"), "{answer}");
+    let answer = world.get("/certificates?limit=100000", &token).await;
+    assert!(answer.contains("\" 1000\""), "{answer}");
+    assert!(world.get("/certificates?limit=x", &token).await.starts_with("HTTP/1.1 400 "));
+    assert!(world.get("/certificates/revoke", &token).await.starts_with("HTTP/1.1 405 "));
+
+    let answer = post("/certificates/revoke", &token, r#"{"id":"b"}"#).await;
+    assert!(answer.ends_with("{\"id\":\"b\",\"versions\":[0],\"links_cut\":2}\n"), "{answer}");
+    assert!(post("/certificates/revoke", &token, r#"{"id":"root"}"#).await.starts_with("HTTP/1.1 403 "));
+    assert!(post("/certificates/revoke", &token, r#"{"id":"none"}"#).await.starts_with("HTTP/1.1 404 "));
     world.stop().await;
 }

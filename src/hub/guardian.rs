@@ -26,6 +26,7 @@ use crate::{
         mail::{Handle, mail, measured},
         monitor::{Monitor, Notice, UseJournal},
         snapshot::{Snapshot, Stall},
+        warden::{Attend, Warden},
     },
     event::Uid,
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
@@ -67,6 +68,8 @@ pub struct GuardianParts {
     pub exits: mpsc::UnboundedReceiver<Exited>,
     /// For the listener.
     pub listener: ListenerConfig,
+    /// Started.
+    pub warden: Handle<Warden>,
     /// Bound.
     pub socket: tokio::net::TcpListener,
     /// The threads of links, to be joined at the end.
@@ -118,8 +121,18 @@ impl Guardian {
     /// Starts the rest of the cast around the first core. Returns too what knows all of it.
     #[must_use]
     pub fn start(parts: GuardianParts) -> (Handle<Self>, Cast) {
-        let GuardianParts { hub, core: parts, first, exits, listener, socket, arbiters, grace, gave_up } =
-            parts;
+        let GuardianParts {
+            hub,
+            core: parts,
+            first,
+            exits,
+            listener,
+            warden,
+            socket,
+            arbiters,
+            grace,
+            gave_up,
+        } = parts;
         let metrics = parts.metrics.clone();
         let life = |kind| Life::begin(kind, 0, metrics.meter(kind), parts.exits.clone());
         let monitor = start(&metrics, ActorKind::Monitor, MAILBOX, |meter, _| {
@@ -134,9 +147,11 @@ impl Guardian {
                 core: core.subscribe(),
                 store: parts.store.clone(),
                 monitor: monitor.clone(),
+                warden: warden.clone(),
             };
             Listener::new(door, metrics.clone(), meter.clone(), life(ActorKind::Listener))
         });
+        warden.signal(Attend { listener: listener.clone(), monitor: monitor.clone() });
         let (watched, listening, monitoring) = (core.subscribe(), listener.clone(), monitor.clone());
         let guardian = start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
             meter: meter.clone(),
@@ -199,8 +214,8 @@ impl Guardian {
                 }
                 self.remake_core(ctx);
             }
-            // Connections come and go; these two must not.
-            ActorKind::Listener | ActorKind::Monitor => self.give_up(kind, 1),
+            // Connections come and go; these must not.
+            ActorKind::Listener | ActorKind::Monitor | ActorKind::Warden => self.give_up(kind, 1),
             ActorKind::Connection | ActorKind::Guardian => {}
         }
     }

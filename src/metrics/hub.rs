@@ -73,6 +73,13 @@ pub struct HubMetrics {
     /// Rows for the `log` table that were dropped because too many waited.
     pub log_dropped: Counter,
 
+    /// Seconds until the hub's own leaf ends to hold.
+    pub leaf_left: Gauge,
+    /// Renewals of the hub's own certificates that failed.
+    pub renewals_failed: Counter,
+    /// Leaves issued or renewed for spokes.
+    pub leaves_issued: Counter,
+
     /// 1 for the state that the hub is in.
     pub readiness: Gauges<ReadyState>,
 }
@@ -111,6 +118,9 @@ impl HubMetrics {
             journal_queue_bytes: Gauge::default(),
             synchronous: Gauge::default(),
             log_dropped: Counter::default(),
+            leaf_left: Gauge::default(),
+            renewals_failed: Counter::default(),
+            leaves_issued: Counter::default(),
             readiness: Gauges::default(),
         };
         metrics.readiness.of(ReadyState::Starting).set(1);

@@ -50,6 +50,8 @@ labels! {
         Deliveries = "deliveries",
         /// Gathers numbers and states.
         Monitor = "monitor",
+        /// Keeps the certificates.
+        Warden = "warden",
     }
 }
 
@@ -88,6 +90,8 @@ labels! {
         Transport = "transport",
         /// The hub has more work waiting than it allows, and the link knows no answers.
         Busy = "busy",
+        /// Its certificate was revoked.
+        Revoked = "revoked",
         /// The hub restarts its core.
         Restart = "restart",
         /// The hub stops.
@@ -110,6 +114,7 @@ impl CutReason {
             code::UNKNOWN_VERSION => Self::UnknownVersion,
             code::LINK_LOST => Self::Transport,
             code::HUB_BUSY => Self::Busy,
+            code::CERTIFICATE_REVOKED => Self::Revoked,
             code::HUB_RESTART => Self::Restart,
             code::HUB_DRAINING => Self::Draining,
             _ => Self::Protocol,
@@ -124,6 +129,8 @@ labels! {
         Timeout = "timeout",
         /// The client's certificate was refused, or there was none.
         Certificate = "certificate",
+        /// The client's certificate was revoked.
+        Revoked = "revoked",
         /// It asked for a hub that doesn't live here.
         Hostname = "hostname",
         /// Anything else in TLS.
@@ -141,6 +148,7 @@ impl HandshakeFault {
         match code {
             code::HANDSHAKE_TIMEOUT => Self::Timeout,
             code::CERTIFICATE => Self::Certificate,
+            code::CERTIFICATE_REVOKED => Self::Revoked,
             code::INVALID_HOSTNAME => Self::Hostname,
             code::LINK_LOST => Self::Transport,
             _ => Self::Tls,

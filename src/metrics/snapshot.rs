@@ -121,6 +121,9 @@ pub struct HubSnapshot {
     pub journal_queue_bytes: i64,
     pub synchronous: i64,
     pub log_dropped: u64,
+    pub leaf_left: i64,
+    pub renewals_failed: u64,
+    pub leaves_issued: u64,
 }
 
 impl Metrics {
@@ -167,6 +170,9 @@ impl Metrics {
             journal_queue_bytes: hub.journal_queue_bytes.get(),
             synchronous: hub.synchronous.get(),
             log_dropped: hub.log_dropped.get(),
+            leaf_left: hub.leaf_left.get(),
+            renewals_failed: hub.renewals_failed.get(),
+            leaves_issued: hub.leaves_issued.get(),
         }
     }
 }

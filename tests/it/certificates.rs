@@ -189,7 +189,11 @@ async fn an_expired_leaf_is_refused() {
     logged(&hub, &["handshake with", "leaf", "expired at", "gets a new bundle"]).await;
 
     // A spoke doesn't even dial with it.
-    says(&expired.check(SystemTime::now()).unwrap_err(), CERTIFICATE, &[SPOKE, "expired"]);
+    says(
+        &expired.check(SystemTime::now()).unwrap_err(),
+        "E_EVENTFLOW_CERTIFICATE_EXPIRED",
+        &[SPOKE, "expired"],
+    );
     // While it held it would have been let in, as one that holds is.
     let holds = issuing.bundle(&hub, SPOKE, SystemTime::now());
     let (config, name) = showing(&hub, shown_by(&holds));

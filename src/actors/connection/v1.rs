@@ -107,6 +107,7 @@ impl Connection {
                 let fault = Fault::refused(code::INVALID_RECORD, "hello comes once, as the first record");
                 self.outlet.answer(0, Err(fault));
             }
+            Request::Renew { req, key } => self.renew(req, key),
             Request::Read { req, id } => self.read(Read { req, what: What::Event(id) }),
             Request::Show { req, id } => self.read(Read { req, what: What::Show(id) }),
             Request::Log { req, query, page, limit } => {

@@ -16,6 +16,7 @@ mod events;
 mod hubs;
 mod migration;
 mod page;
+mod schedules;
 mod sql;
 mod sqlite;
 #[cfg(test)]
@@ -32,7 +33,8 @@ pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
 pub use page::LogKey;
-pub use write::{AttemptRow, Binding, Write, Written};
+pub use schedules::{Due, MAX_DUE};
+pub use write::{AttemptRow, Binding, Ran, Write, Written};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

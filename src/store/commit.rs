@@ -1,9 +1,11 @@
 //! The one transaction of the Journal: many writes, one sync.
 
 mod known;
+mod order;
 mod others;
 mod outcomes;
 mod publishes;
+mod schedules;
 #[cfg(test)]
 mod tests;
 
@@ -50,8 +52,9 @@ impl Store {
     /// Writes everything in one transaction and answers each in the order of the batch. When this returns, what
     /// is answered `Ok` is committed; nothing else is.
     ///
-    /// Within a batch the publishes take effect first, then outcomes and attempts, then the rest, each kind
-    /// in the order of the batch.
+    /// Within a batch the publishes take effect first, then outcomes and attempts, then schedules, then the rest, each
+    /// kind in the order of the batch. A publish that names an event that an earlier write schedules or cancels waits for
+    /// that one, in a transaction of its own.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
     ///   claim by its error; the others are committed.
@@ -65,7 +68,10 @@ impl Store {
         let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
         let mut tries = 0;
         // The next part is the last one; parts are answered from the front to the back.
-        let mut parts = vec![Part { range: 0..batch.len(), look: publishes::answers_later(&batch) }];
+        let mut parts: Vec<Part> = order::parts(&batch)
+            .into_iter()
+            .map(|range| Part { look: publishes::answers_later(&batch[range.clone()]), range })
+            .collect();
         while let Some(Part { range, look }) = parts.pop() {
             if range.is_empty() {
                 continue;
@@ -146,11 +152,12 @@ fn is_hot(write: &Write) -> bool {
     matches!(write, Write::Publish { .. } | Write::Finish { .. } | Write::Attempt(_))
 }
 
+/// Whether it stores an event, which takes room.
 fn is_publish(write: &Write) -> bool {
-    matches!(write, Write::Publish { .. })
+    matches!(write, Write::Publish { .. } | Write::Schedule { .. })
 }
 
-/// Whether there are publishes and other writes.
+/// Whether there are events to store and other writes.
 fn is_mixed(writes: &[Write]) -> bool {
     let publishes = writes.iter().filter(|write| is_publish(write)).count();
     publishes > 0 && publishes < writes.len()
@@ -169,6 +176,7 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     let mut known = if look { Some(Known::read(db, writes).await?) } else { None };
     let (mut answers, script) = plan(writes, known.as_mut());
     script.run(db).await?;
+    schedules::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;
     Ok(answers)
 }

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 
 use super::super::{
-    StoreError, Write,
+    MAX_DUE, StoreError, Write,
     events::{EVENT, event_of},
+    schedules::DUE,
     sql::{fill, marks, pieces, rounded, statement, unsigned},
     time,
 };
@@ -27,9 +28,25 @@ struct State {
     /// Whether there is a row in `event_published`, or in `event_scheduled`, which will make one.
     published: bool,
     seq: u64,
+    /// When it is or was due, if it is or was scheduled.
+    due: Option<i64>,
     /// Whether it can take an outcome, that is: is published and has none.
     open: bool,
 }
+
+/// What to do with an event that is to be scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Store and schedule it.
+    New,
+    /// It is stored: schedule it.
+    Schedule,
+    /// It is scheduled so: nothing to do.
+    Duplicate,
+}
+
+/// How late a schedule may come, in milliseconds: as of a try again after a lost link.
+const LATE: i64 = 60_000;
 
 /// What to do with a publish.
 pub(super) enum Verdict {
@@ -46,12 +63,15 @@ pub(super) enum Verdict {
 
 impl Known {
     /// Reads what the batch names.
-    pub(super) async fn read(db: &DatabaseConnection, writes: &[Write]) -> Result<Self, DbErr> {
+    pub(super) async fn read<'a>(
+        db: &DatabaseConnection,
+        writes: impl IntoIterator<Item = &'a Write>,
+    ) -> Result<Self, DbErr> {
         let mut named = HashSet::new();
         let mut published = HashSet::new();
         for write in writes {
             match write {
-                Write::Publish { event, .. } => {
+                Write::Publish { event, .. } | Write::Schedule { event, .. } => {
                     named.insert(&event.id);
                     named.extend(&event.rid);
                     published.insert(&event.id);
@@ -73,7 +93,7 @@ impl Known {
             if let Some(rid) = event.rid.as_ref().filter(|rid| !self.events.contains_key(*rid)) {
                 return Err(StoreError::RidNotFound { id: event.id.clone(), rid: rid.clone() });
             }
-            let state = State { timestamp: event.timestamp, published: true, seq, open: true };
+            let state = State { timestamp: event.timestamp, published: true, seq, due: None, open: true };
             self.events.insert(event.id.clone(), state);
             self.contents.insert(event.id.clone(), content(event));
             return Ok(Verdict::New);
@@ -88,6 +108,51 @@ impl Known {
         }
         *state = State { published: true, seq, open: true, ..*state };
         Ok(Verdict::Publish { timestamp: state.timestamp })
+    }
+
+    /// Judges a schedule, at its timestamp; if it is to be written, takes it up.
+    pub(super) fn schedule(&mut self, event: &Event, due: i64) -> Result<Plan, StoreError> {
+        let id = || event.id.clone();
+        let in_time = || {
+            let now = event.timestamp;
+            if due >= now.saturating_sub(LATE) && due <= MAX_DUE {
+                Ok(())
+            } else {
+                Err(StoreError::InvalidDue { id: id(), due, now })
+            }
+        };
+        let Some(state) = self.events.get_mut(&event.id) else {
+            in_time()?;
+            if let Some(rid) = event.rid.as_ref().filter(|rid| !self.events.contains_key(*rid)) {
+                return Err(StoreError::RidNotFound { id: id(), rid: rid.clone() });
+            }
+            let timestamp = event.timestamp;
+            let state = State { timestamp, published: true, seq: 0, due: Some(due), open: false };
+            self.events.insert(id(), state);
+            self.contents.insert(id(), content(event));
+            return Ok(Plan::New);
+        };
+        let differs = self.contents.get(&event.id).and_then(|stored| content(event).differs_from(stored));
+        if let Some(field) = differs {
+            return Err(StoreError::EventConflict { id: id(), field });
+        }
+        match state.due {
+            // Whenever it comes: the first try may have been taken.
+            Some(stored) if stored == due => Ok(Plan::Duplicate),
+            Some(stored) => Err(StoreError::ScheduledOtherwise { id: id(), due: stored }),
+            None if state.published => Err(StoreError::PublishedBefore { id: id() }),
+            None => {
+                in_time()?;
+                *state = State { published: true, due: Some(due), ..*state };
+                Ok(Plan::Schedule)
+            }
+        }
+    }
+
+    /// The event is gone.
+    pub(super) fn forget(&mut self, id: &EventId) {
+        self.events.remove(id);
+        self.contents.remove(id);
     }
 
     /// Takes up an outcome, unless there is one already.
@@ -113,9 +178,10 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
     for piece in pieces(&ids) {
         let sql = format!(
             "SELECT e.id, e.timestamp, p.event_id IS NOT NULL, s.event_id IS NOT NULL, coalesce(p.seq, 0), \
-             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL \
+             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL, {DUE} \
              FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
-             LEFT JOIN event_scheduled s ON s.event_id = e.id WHERE e.id IN ({})",
+             LEFT JOIN event_scheduled s ON s.event_id = e.id \
+             LEFT JOIN v1_schedule v ON v.event_id = e.id WHERE e.id IN ({})",
             marks(rounded(piece.len()))
         );
         for row in db.query_all_raw(statement(sql, values(piece))).await? {
@@ -126,6 +192,7 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
                 published: is_published || is_scheduled,
                 seq: unsigned(row.try_get_by_index(4)?),
                 open: is_published && row.try_get_by_index(5)?,
+                due: row.try_get_by_index(6)?,
             };
             states.insert(EventId::from_stored(row.try_get_by_index::<String>(0)?), state);
         }

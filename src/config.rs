@@ -53,6 +53,10 @@ pub struct HubConfig {
     pub log: LogSettings,
     /// How links of the npm dialect are kept.
     pub npm: NpmSettings,
+    /// Scheduled events.
+    pub schedules: ScheduleSettings,
+    /// What spokes may do.
+    pub spokes: SpokeSettings,
 }
 
 /// Names, addresses and the signal that stops the hub.
@@ -202,6 +206,20 @@ pub struct NpmSettings {
     pub keep_alive: Duration,
 }
 
+/// How scheduled events are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScheduleSettings {
+    /// How often the database is looked at for what others put there.
+    pub poll: Duration,
+}
+
+/// What spokes may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpokeSettings {
+    /// Delete events and logs, cancel schedules.
+    pub may_delete: bool,
+}
+
 impl Default for HubConfig {
     fn default() -> Self {
         Self {
@@ -214,6 +232,8 @@ impl Default for HubConfig {
             admin: AdminSettings::default(),
             log: LogSettings { format: LogFormat::Human, level: LogLevel::Info },
             npm: NpmSettings { keep_alive: Duration::from_secs(60) },
+            schedules: ScheduleSettings { poll: Duration::from_secs(1) },
+            spokes: SpokeSettings { may_delete: true },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod message;
 mod npm;
+mod plans;
 mod reader;
 mod reads;
 mod session;
@@ -36,6 +37,7 @@ use super::{
     monitor::{Monitor, Notice},
     outlet::{Cut, Outflow, Outlet, Word},
     registry::{self, Registry},
+    scheduler::Scheduler,
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -53,6 +55,8 @@ pub struct ConnectionConfig {
     pub records: Limits,
     /// Sizes within them.
     pub parse: ParseLimits,
+    /// Whether spokes may cancel schedules and delete.
+    pub may_delete: bool,
     /// What may wait to be written, in bytes.
     pub outbound_bytes: usize,
     /// A v1 link is pinged when nothing was sent for so long.
@@ -70,13 +74,18 @@ pub struct Core {
     pub registry: Handle<Registry>,
     /// Claims.
     pub deliveries: Handle<Deliveries>,
+    /// Schedules. Connections don't talk to it.
+    pub scheduler: Handle<Scheduler>,
 }
 
 impl Core {
     /// Whether all of it is there.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.journal.is_alive() && self.registry.is_alive() && self.deliveries.is_alive()
+        self.journal.is_alive()
+            && self.registry.is_alive()
+            && self.deliveries.is_alive()
+            && self.scheduler.is_alive()
     }
 }
 
@@ -90,7 +99,7 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 ///   what the core puts into the outlet.
 /// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads.
 /// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
-/// - **Sends**: publishes to the journal, wishes to registry and deliveries, verdicts to deliveries; [`Closed`] to
+/// - **Sends**: publishes and schedules to the journal, wishes to registry and deliveries, verdicts to deliveries; [`Closed`] to
 ///   the listener, [`Notice`]s to the monitor.
 /// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads wait.
 ///   Whoever goes beyond a window or a queue is cut; a full core refuses the request.

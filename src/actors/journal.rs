@@ -2,6 +2,7 @@
 
 mod batch;
 mod message;
+mod plans;
 mod sequence;
 
 use std::{
@@ -13,6 +14,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 use tokio::sync::watch;
 
 pub use message::{Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record};
+pub use plans::{Plan, Planning, RunDue, Wanted};
 pub use sequence::{Place, Sequence};
 
 use self::batch::{Batch, Job, Reply, ReplyTo};
@@ -47,10 +49,11 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
+/// - **Receives**: [`Publish`] and [`Plan`] from connections, [`RunDue`] from the scheduler, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
 ///   [`Connect`], [`Close`] and [`Backlog`] from the hub.
-/// - **Sends**: answers into the publishers' outlets; `Committed` to the registry, `Recorded` to deliveries.
-/// - **Capacity**: `queue_bytes` of publishes; beyond, they are refused as retryable. Outcomes are bounded by the
+/// - **Sends**: answers into the publishers' outlets; `Committed` to the registry, `Recorded` to deliveries,
+///   `Scheduled` to the scheduler.
+/// - **Capacity**: `queue_bytes` of publishes and schedules; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit and always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
 ///   same id.
@@ -73,7 +76,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Record, Bind, Note, Close, Backlog, Halt, Panic);
+measured!(Journal: Connect, Publish, Plan, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -160,6 +163,9 @@ impl Journal {
         if !told.committed.is_empty() {
             peers.registry.signal(super::registry::Committed(told.committed));
         }
+        if !told.scheduled.is_empty() {
+            peers.scheduler.signal(super::scheduler::Scheduled(told.scheduled));
+        }
         if !told.recorded.is_empty() {
             peers.deliveries.signal(told.recorded);
         }
@@ -174,10 +180,7 @@ impl Journal {
             self.full = matches!(error, StoreError::Full { .. });
         }
         let trouble = refused.map(|error| Readiness::Degraded { reason: error.to_string() });
-        let wrote = results
-            .iter()
-            .flatten()
-            .any(|written| !self.full || matches!(written, Written::Published(published) if published.fresh));
+        let wrote = results.iter().flatten().any(|written| !self.full || takes_room(written));
         self.readiness.send_if_modified(|readiness| match (readiness.clone(), trouble) {
             (Readiness::Ready, Some(trouble)) => {
                 tracing::error!(reason = trouble.reason(), "the database refuses writes");
@@ -216,6 +219,15 @@ impl Journal {
     }
 }
 
+/// Whether an event was stored.
+fn takes_room(written: &Written) -> bool {
+    match written {
+        Written::Published(published) => published.fresh,
+        Written::Scheduled { fresh, .. } => *fresh,
+        _ => false,
+    }
+}
+
 impl Actor for Journal {
     type Context = Context<Self>;
 }
@@ -236,7 +248,8 @@ impl Handler<Publish> for Journal {
         if let Some(fault) = self.refusal() {
             let refused = self.metrics.hub().refused.of(Refusal::of(&fault.code));
             refused.add(events.len() as u64);
-            batch::refuse(&outlet, events, &fault);
+            let refused = events.into_iter().map(|publish| (publish.req, publish.permit));
+            batch::refuse(&outlet, refused, &fault);
             return;
         }
         for Publishing { req, event, permit } in events {

@@ -30,6 +30,7 @@ use crate::{
         listener::ListenerConfig,
         mail::Handle,
         registry::{RegistryConfig, RingLimits},
+        scheduler::SchedulerConfig,
     },
     admin::AdminState,
     config::{Durability, HubConfig, Keep, LimitSettings},
@@ -158,7 +159,7 @@ async fn start(
         handshake: config.limits.handshake,
         keep_alive: config.npm.keep_alive,
         tls: TlsAcceptor::from(tls),
-        connection: connection_config(&config.limits, welcome),
+        connection: connection_config(&config, welcome),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
     let guardian = Guardian::start(GuardianParts {
@@ -287,17 +288,20 @@ fn core_parts(
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
         },
+        scheduler: SchedulerConfig { poll: config.schedules.poll },
         epoch,
         readiness: readiness.clone(),
         exits,
     }
 }
 
-fn connection_config(limits: &LimitSettings, welcome: Welcome) -> ConnectionConfig {
+fn connection_config(config: &HubConfig, welcome: Welcome) -> ConnectionConfig {
+    let limits = &config.limits;
     ConnectionConfig {
         welcome,
         records: Limits { record_bytes: clamp(limits.record_bytes()), units: limits.units as usize },
         parse: ParseLimits { data_bytes: clamp(limits.data_bytes) },
+        may_delete: config.spokes.may_delete,
         outbound_bytes: clamp(limits.outbound_bytes),
         ping: limits.ping,
         silence: limits.silence,

@@ -12,9 +12,9 @@ use super::{
 use crate::{
     actors::{
         deliveries::{Consume, Settle, Stop, Verdict},
-        journal::{Publish, Publishing},
+        journal::{Planning, Publish, Publishing},
         mail::MailError,
-        outlet::{Answered, Frame},
+        outlet::{Answered, Frame, WindowPermit},
         registry::{Subscribe, Unsubscribe, Unwatch, Watch},
     },
     event::{Fault, NewEvent, code},
@@ -31,6 +31,8 @@ const CLIENT_NAME: usize = 64;
 #[derive(Debug, Default)]
 pub struct Gathered {
     publishes: Vec<Publishing>,
+    /// Schedules, and their cancellation.
+    pub(super) plans: Vec<Planning>,
     verdicts: Vec<(Req, Token, Verdict)>,
 }
 
@@ -72,7 +74,7 @@ impl Connection {
         match Request::parse(record, &self.config.parse) {
             Ok(request) => self.serve(request, gathered),
             Err(Refusal { req, fault }) => {
-                if record.units().next() == Some("publish") {
+                if matches!(record.units().next(), Some("publish" | "schedule")) {
                     self.metrics.hub().refused.of(Refused::of(&fault.code)).inc();
                 }
                 self.outlet.answer(req, Err(fault));
@@ -83,6 +85,8 @@ impl Connection {
     fn serve(&mut self, request: Request, gathered: &mut Gathered) {
         match request {
             Request::Publish { req, event } => self.publish(req, event, gathered),
+            Request::Schedule { req, due, event } => self.schedule(req, due, event, gathered),
+            Request::Cancel { req, id } => self.cancel_schedule(req, id, gathered),
             Request::Ack { req, token } => gathered.verdicts.push((req, token, Verdict::Ack)),
             Request::Nack { req, token, options } => {
                 gathered.verdicts.push((req, token, Verdict::Nack(options.reason)));
@@ -157,12 +161,20 @@ impl Connection {
     }
 
     fn publish(&mut self, req: Req, event: NewEvent, gathered: &mut Gathered) {
+        self.send_plans(gathered);
+        if let Some(permit) = self.permit(event.weight()) {
+            gathered.publishes.push(Publishing { req, event, permit });
+        }
+    }
+
+    /// A place in the link's window; without one the link is cut.
+    pub(super) fn permit(&self, weight: usize) -> Option<WindowPermit> {
         let welcome = &self.config.welcome.limits;
         let (requests, bytes) = (welcome.window_requests as usize, welcome.window_bytes);
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        match self.outlet.window(event.weight(), requests, bytes) {
-            Some(permit) => gathered.publishes.push(Publishing { req, event, permit }),
-            None => self.outlet.cut(
+        let permit = self.outlet.window(weight, requests, bytes);
+        if permit.is_none() {
+            self.outlet.cut(
                 CutReason::WindowExceeded,
                 Fault::retryable(
                     code::WINDOW_EXCEEDED,
@@ -172,8 +184,9 @@ impl Connection {
                     ),
                     Duration::from_secs(1),
                 ),
-            ),
+            );
         }
+        permit
     }
 
     fn read(&mut self, read: Read) {
@@ -190,15 +203,11 @@ impl Connection {
     }
 
     /// Sends on what one read brought.
-    pub(super) fn send_on(&mut self, gathered: Gathered) {
-        let Gathered { publishes, verdicts } = gathered;
-        if !publishes.is_empty() {
-            let reqs: Vec<Req> = publishes.iter().map(|publish| publish.req).collect();
-            let publish =
-                Publish { outlet: self.outlet.clone(), publisher: self.uid.clone(), events: publishes };
-            let sent = self.core.journal.offer(publish);
-            self.refuse_all(reqs, sent);
-        }
+    pub(super) fn send_on(&mut self, mut gathered: Gathered) {
+        // Of these two only one has anything: they keep their order.
+        self.send_publishes(&mut gathered);
+        self.send_plans(&mut gathered);
+        let Gathered { verdicts, .. } = gathered;
         if !verdicts.is_empty() {
             let reqs: Vec<Req> = verdicts.iter().map(|(req, ..)| *req).collect();
             let sent = self.core.deliveries.offer(Settle { outlet: self.outlet.clone(), verdicts });
@@ -206,7 +215,19 @@ impl Connection {
         }
     }
 
-    fn refuse_all(&mut self, reqs: Vec<Req>, sent: Result<(), MailError>) {
+    /// Sends on what was published so far.
+    pub(super) fn send_publishes(&mut self, gathered: &mut Gathered) {
+        let publishes = std::mem::take(&mut gathered.publishes);
+        if !publishes.is_empty() {
+            let reqs = publishes.iter().map(|publish| publish.req).collect();
+            let publish =
+                Publish { outlet: self.outlet.clone(), publisher: self.uid.clone(), events: publishes };
+            let sent = self.core.journal.offer(publish);
+            self.refuse_all(reqs, sent);
+        }
+    }
+
+    pub(super) fn refuse_all(&mut self, reqs: Vec<Req>, sent: Result<(), MailError>) {
         if let Err(fault) = self.taken(sent) {
             let answers = reqs
                 .into_iter()

@@ -1,19 +1,20 @@
 //! One transaction's worth of writes, and who hears how each of them went.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
-use super::{message::Publishing, sequence::Sequence};
+use super::sequence::Sequence;
 use crate::{
     actors::{
+        clock::now_millis,
         deliveries::{Finish, Recorded, Settled},
         dispatched::Dispatched,
         outlet::{Answered, Frame, LinkId, Outlet, WindowPermit},
     },
     event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{AttemptRow, Binding, StoreError, Write, Written},
+    store::{AttemptRow, Binding, Due, Ran, StoreError, Write, Written},
     wire::{Answer, Attempt, Req, Token},
 };
 
@@ -29,6 +30,17 @@ pub enum ReplyTo {
         /// Its place in the link's window.
         permit: WindowPermit,
     },
+    /// The link that cancelled a schedule.
+    Canceller {
+        /// The link.
+        outlet: Outlet,
+        /// Its request.
+        req: Req,
+        /// Its place in the link's window.
+        permit: WindowPermit,
+    },
+    /// The scheduler, how many of what is due ran.
+    Scheduler(oneshot::Sender<Result<usize, Fault>>),
     /// Deliveries, about the outcome of a claim.
     Claim {
         /// The claim.
@@ -61,6 +73,8 @@ pub struct Reply {
     to: ReplyTo,
     /// The event, if the write was a publish.
     event: Option<(Event, u64)>,
+    /// The schedule, if it was one.
+    due: Option<Due>,
 }
 
 /// The writes of one transaction.
@@ -80,14 +94,29 @@ impl Batch {
     pub fn push(&mut self, job: Job, sequence: &mut Sequence, now: u64) {
         let Job { mut write, reply, .. } = job;
         let mut dispatched = None;
-        if let Write::Publish { event, seq, .. } = &mut write {
-            let place = sequence.next(now);
-            *seq = place.seq;
-            event.timestamp = place.timestamp;
-            dispatched = Some((event.clone(), place.seq));
+        let mut scheduled = None;
+        match &mut write {
+            Write::Publish { event, seq, .. } => {
+                let place = sequence.next(now);
+                *seq = place.seq;
+                event.timestamp = place.timestamp;
+                dispatched = Some((event.clone(), place.seq));
+            }
+            Write::RunDue { events, .. } => {
+                for (_, seq) in events {
+                    *seq = sequence.next(now).seq;
+                }
+            }
+            Write::Schedule { event, due, .. } => {
+                // Its place in the sequence comes when it runs.
+                event.timestamp = i64::try_from(now / 1_000).unwrap_or(i64::MAX);
+                let bytes = event.data.as_str().len();
+                scheduled = Some(Due { due: *due, id: event.id.clone(), bytes });
+            }
+            _ => {}
         }
         self.writes.push(write);
-        self.replies.push(Reply { to: reply, event: dispatched });
+        self.replies.push(Reply { to: reply, event: dispatched, due: scheduled });
     }
 
     /// What goes to the store, and what stays here until it answers.
@@ -101,6 +130,8 @@ impl Batch {
 pub struct Told {
     /// Events to dispatch, in sequence.
     pub committed: Vec<Arc<Dispatched>>,
+    /// What is to run at its time.
+    pub scheduled: Vec<Due>,
     /// Outcomes and attempts.
     pub recorded: Recorded,
 }
@@ -109,7 +140,10 @@ pub struct Told {
 pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metrics: &HubMetrics) -> Told {
     let mut told = Told::default();
     let mut answers: BTreeMap<LinkId, (Outlet, Vec<Answered>)> = BTreeMap::new();
-    for (Reply { to, event }, result) in replies.into_iter().zip(results) {
+    let mut answer = |outlet: Outlet, answer: Answered| {
+        answers.entry(outlet.id()).or_insert_with(|| (outlet, Vec::new())).1.push(answer);
+    };
+    for (Reply { to, event, due }, result) in replies.into_iter().zip(results) {
         match to {
             ReplyTo::Publisher { outlet, req, permit } => {
                 let result = match result {
@@ -126,18 +160,46 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                         }
                         Ok(Answer::Published(published))
                     }
+                    Ok(Written::Scheduled { due: at, fresh }) => {
+                        if fresh {
+                            metrics.schedules_waiting.inc();
+                            told.scheduled.extend(due);
+                        } else {
+                            metrics.duplicates.inc();
+                        }
+                        Ok(Answer::Scheduled { due: at, fresh })
+                    }
                     Ok(other) => Err(mismatch(&other)),
                     Err(error) => Err(Fault::from(error)),
                 };
                 if let Err(fault) = &result {
                     metrics.refused.of(Refusal::of(&fault.code)).inc();
                 }
-                let link = outlet.id();
-                answers.entry(link).or_insert_with(|| (outlet, Vec::new())).1.push(Answered {
-                    req,
-                    result,
-                    permit: Some(permit),
-                });
+                answer(outlet, Answered { req, result, permit: Some(permit) });
+            }
+            ReplyTo::Canceller { outlet, req, permit } => {
+                let result = match result {
+                    Ok(Written::Cancelled) => {
+                        metrics.schedules_waiting.dec();
+                        Ok(Answer::Done)
+                    }
+                    Ok(other) => Err(mismatch(&other)),
+                    Err(error) => Err(Fault::from(error)),
+                };
+                answer(outlet, Answered { req, result, permit: Some(permit) });
+            }
+            ReplyTo::Scheduler(done) => {
+                let ran = match result {
+                    Ok(Written::Ran(ran)) => {
+                        let count = ran.len();
+                        told.committed.extend(ran.into_iter().map(|ran| dispatch(ran, metrics)));
+                        Ok(count)
+                    }
+                    Ok(other) => Err(mismatch(&other)),
+                    Err(error) => Err(Fault::from(error)),
+                };
+                // A scheduler that is gone is part of a core that restarts.
+                let _ = done.send(ran);
             }
             ReplyTo::Claim { token, outcome } => {
                 told.recorded.settled.push(Settled {
@@ -168,21 +230,26 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
     told
 }
 
+/// A schedule that ran.
+fn dispatch(ran: Ran, metrics: &HubMetrics) -> Arc<Dispatched> {
+    metrics.published.inc();
+    metrics.schedules_executed.inc();
+    metrics.schedules_waiting.dec();
+    let late = now_millis().saturating_sub(ran.due);
+    metrics.schedule_lateness.record(Duration::from_millis(u64::try_from(late).unwrap_or(0)));
+    Arc::new(Dispatched::new(ran.event, ran.seq))
+}
+
 fn warn_unwritten(result: Result<Written, StoreError>) {
     if let Err(error) = result {
         tracing::warn!(%error, "a row that nobody waits for wasn't written");
     }
 }
 
-/// Refuses publishes that never reach the queue.
-pub fn refuse(outlet: &Outlet, events: Vec<Publishing>, fault: &Fault) {
-    let answers = events
-        .into_iter()
-        .map(|Publishing { req, permit, .. }| Answered {
-            req,
-            result: Err(fault.clone()),
-            permit: Some(permit),
-        })
+/// Refuses requests that never reach the queue.
+pub fn refuse(outlet: &Outlet, requests: impl Iterator<Item = (Req, WindowPermit)>, fault: &Fault) {
+    let answers = requests
+        .map(|(req, permit)| Answered { req, result: Err(fault.clone()), permit: Some(permit) })
         .collect();
     outlet.send(Frame::Answers(answers));
 }
@@ -272,8 +339,9 @@ mod tests {
     #[test]
     fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
         let refused = || StoreError::ClaimLost { id: EventId::parse("e1").unwrap() };
-        let claim = |token| Reply { to: ReplyTo::Claim { token, outcome: Outcome::Success }, event: None };
-        let attempt = || Reply { to: ReplyTo::Attempt, event: None };
+        let claim =
+            |token| Reply { to: ReplyTo::Claim { token, outcome: Outcome::Success }, event: None, due: None };
+        let attempt = || Reply { to: ReplyTo::Attempt, event: None, due: None };
         let replies = vec![claim(1), attempt(), claim(2), attempt()];
         let results = vec![Ok(Written::Finished), Ok(Written::Done), Err(refused()), Err(refused())];
         let told = tell(replies, results, Metrics::new().hub());

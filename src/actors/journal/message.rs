@@ -8,6 +8,7 @@ use crate::{
         mail::{Handle, mail},
         outlet::{Outlet, WindowPermit},
         registry::Registry,
+        scheduler::Scheduler,
     },
     event::{Fault, NewEvent, Uid},
     store::{Binding, Write},
@@ -21,6 +22,8 @@ pub struct Connect {
     pub registry: Handle<Registry>,
     /// Gets recorded outcomes.
     pub deliveries: Handle<Deliveries>,
+    /// Gets what is scheduled.
+    pub scheduler: Handle<Scheduler>,
 }
 mail!(Connect => ());
 

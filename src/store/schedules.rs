@@ -41,11 +41,11 @@ pub(super) struct Scheduled {
 }
 
 /// A moment as the npm stack's column `scheduled` holds it: whole seconds, rounded up, so that nobody who looks at them
-/// alone is early.
-pub(super) fn rounded_up(due: i64) -> i64 {
+/// alone is early. As text without decimals: so the texts of all who write it sort like what they mean.
+pub(super) fn rounded_up(due: i64) -> String {
     const LAST_SECOND: i64 = MAX_DUE - 999;
     let second = due.div_euclid(1_000) + i64::from(due.rem_euclid(1_000) > 0);
-    (second * 1_000).min(LAST_SECOND)
+    time::seconds((second * 1_000).min(LAST_SECOND))
 }
 
 impl Store {
@@ -120,8 +120,8 @@ impl Store {
     }
 }
 
-/// By the condition of the index `event_scheduled_open`. `scheduled` is `due` rounded up: within its order only the rows
-/// of one second are to be sorted.
+/// By the condition of the index `event_scheduled_open`. `scheduled` is `due` rounded up: in its order, only the rows of
+/// one second are to be sorted by `due`.
 pub(super) fn due_query(until: i64, limit: usize) -> (String, Vec<Value>) {
     let sql = format!(
         "SELECT s.event_id, {DUE}, octet_length(e.data) FROM event_scheduled s \
@@ -130,7 +130,8 @@ pub(super) fn due_query(until: i64, limit: usize) -> (String, Vec<Value>) {
          ORDER BY s.scheduled, 2, s.event_id LIMIT ?"
     );
     let until = until.min(MAX_DUE);
-    let second = time::text(rounded_up(until));
+    // Others may write decimals too, which sort behind their second: `due` has the last word.
+    let second = rounded_up(until.saturating_add(1_000));
     (sql, vec![second.into(), until.into(), signed(limit as u64).into()])
 }
 

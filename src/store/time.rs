@@ -17,6 +17,11 @@ pub(super) fn text(ms: i64) -> String {
     datetime(ms).format("%F %T%.3f").to_string()
 }
 
+/// A moment in whole seconds as text.
+pub(super) fn seconds(ms: i64) -> String {
+    datetime(ms).format("%F %T").to_string()
+}
+
 /// A moment for people; one beyond the calendar as its number.
 pub(super) fn utc(ms: i64) -> String {
     match DateTime::from_timestamp_millis(ms) {

@@ -40,6 +40,8 @@ pub struct DueQueue {
     until: i64,
     /// The database may hold what is due after `until` and not far off.
     more: bool,
+    /// Some that were handed out since the last read began didn't run: the database knows why.
+    missed: bool,
     reading: bool,
     /// Handed out since the read that is under way began: its page may hold them still.
     meanwhile: HashSet<EventId>,
@@ -58,6 +60,7 @@ impl DueQueue {
             running: Vec::new(),
             until: i64::MIN,
             more: false,
+            missed: false,
             reading: false,
             meanwhile: HashSet::new(),
             stuck: HashSet::new(),
@@ -111,7 +114,7 @@ impl DueQueue {
     /// The run came to its end: so many were published. Of others somebody cancelled them or was quicker, or the
     /// database's clock isn't there yet: a read tells.
     pub fn ran(&mut self, published: usize) {
-        self.more |= published < self.running.len();
+        self.missed |= published < self.running.len();
         self.running.clear();
     }
 
@@ -137,19 +140,23 @@ impl DueQueue {
     /// A read of what is due until this moment begins; returns how many to read.
     pub fn read_begins(&mut self, until: i64) -> usize {
         self.reading = true;
+        self.missed = false;
+        self.more = false;
         self.meanwhile = self.running.iter().map(|due| due.id.clone()).collect();
         // What is scheduled from here on may not be on the page.
         self.until = until;
-        self.limits.page
+        // Those that are given up are on the page too, and must not fill it.
+        self.limits.page + self.stuck.len()
     }
 
     /// What was read; `more`: the page was full.
     pub fn read_ends(&mut self, page: Vec<Due>, more: bool) {
         self.reading = false;
-        self.more = more;
+        // There was no room meanwhile, or the page was full.
+        self.more |= more;
         if let Some(last) = page.last().filter(|_| more) {
-            // The database sorts by whole seconds first: what isn't on the page may be due a second before its end.
-            self.until = self.until.min(last.due.saturating_sub(1_000));
+            // What isn't on the page is due at its end or later.
+            self.until = self.until.min(last.due);
             self.near.split_off(&(last.due.saturating_add(1), EventId::from_stored("")));
         }
         for due in page {
@@ -160,9 +167,10 @@ impl DueQueue {
         self.meanwhile.clear();
     }
 
-    /// The read failed.
+    /// The read failed: another is needed.
     pub fn read_failed(&mut self) {
         self.reading = false;
+        self.missed = true;
         self.meanwhile.clear();
     }
 
@@ -172,10 +180,10 @@ impl DueQueue {
         self.reading
     }
 
-    /// Whether a read is due at once: the database has more, and here is room.
+    /// Whether a read is due at once: the database has more and here is room, or it knows something that we don't.
     #[must_use]
     pub fn wants_page(&self) -> bool {
-        self.more && !self.reading && self.near.len() < self.limits.page / 2
+        !self.reading && (self.missed || (self.more && self.near.len() < self.limits.page / 2))
     }
 
     /// When the next one is due, unless a run is under way, whose end is waited for.

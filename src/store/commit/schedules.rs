@@ -93,7 +93,7 @@ async fn insert(
     );
     script.add(
         "INSERT INTO event_scheduled (event_id, timestamp, scheduled) VALUES (?, ?, ?)",
-        [id(), now(), time::text(rounded_up(due)).into()],
+        [id(), now(), rounded_up(due).into()],
     );
     script.add("INSERT INTO v1_schedule (event_id, due) VALUES (?, ?)", [id(), due.into()]);
     script.run(db).await

@@ -56,7 +56,7 @@ pub struct HubConfig {
     /// Scheduled events.
     pub schedules: ScheduleSettings,
     /// What spokes may do.
-    pub spokes: SpokeSettings,
+    pub spokes: SpokesSettings,
 }
 
 /// Names, addresses and the signal that stops the hub.
@@ -215,7 +215,7 @@ pub struct ScheduleSettings {
 
 /// What spokes may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpokeSettings {
+pub struct SpokesSettings {
     /// Delete events and logs, cancel schedules.
     pub may_delete: bool,
 }
@@ -233,7 +233,7 @@ impl Default for HubConfig {
             log: LogSettings { format: LogFormat::Human, level: LogLevel::Info },
             npm: NpmSettings { keep_alive: Duration::from_secs(60) },
             schedules: ScheduleSettings { poll: Duration::from_secs(1) },
-            spokes: SpokeSettings { may_delete: true },
+            spokes: SpokesSettings { may_delete: true },
         }
     }
 }

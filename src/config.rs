@@ -47,6 +47,8 @@ pub struct HubConfig {
     pub orphan_keep: Keep,
     /// Lifetimes of certificates, and how their keys are kept.
     pub certificates: CertificateSettings,
+    /// What spokes may do.
+    pub spokes: SpokesSettings,
     /// The admin HTTP server.
     pub admin: AdminSettings,
     /// The log on standard error.
@@ -55,8 +57,6 @@ pub struct HubConfig {
     pub npm: NpmSettings,
     /// Scheduled events.
     pub schedules: ScheduleSettings,
-    /// What spokes may do.
-    pub spokes: SpokesSettings,
 }
 
 /// Names, addresses and the signal that stops the hub.
@@ -179,6 +179,13 @@ impl CertificateSettings {
     }
 }
 
+/// What spokes may do, all of them: there are no roles yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpokesSettings {
+    /// Delete events and logs, and cancel schedules.
+    pub may_delete: bool,
+}
+
 /// The admin HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdminSettings {
@@ -213,13 +220,6 @@ pub struct ScheduleSettings {
     pub poll: Duration,
 }
 
-/// What spokes may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpokesSettings {
-    /// Delete events and logs, cancel schedules.
-    pub may_delete: bool,
-}
-
 impl Default for HubConfig {
     fn default() -> Self {
         Self {
@@ -229,11 +229,11 @@ impl Default for HubConfig {
             limits: LimitSettings::default(),
             orphan_keep: Keep::For(DAY),
             certificates: CertificateSettings::default(),
+            spokes: SpokesSettings { may_delete: true },
             admin: AdminSettings::default(),
             log: LogSettings { format: LogFormat::Human, level: LogLevel::Info },
             npm: NpmSettings { keep_alive: Duration::from_secs(60) },
             schedules: ScheduleSettings { poll: Duration::from_secs(1) },
-            spokes: SpokesSettings { may_delete: true },
         }
     }
 }

@@ -10,6 +10,7 @@
 mod bindings;
 mod certificates;
 mod commit;
+mod deletion;
 mod entity;
 mod error;
 mod events;
@@ -29,12 +30,13 @@ use std::{path::PathBuf, sync::Arc};
 
 use sea_orm::DatabaseConnection;
 
+pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
 pub use page::LogKey;
 pub use schedules::{Due, MAX_DUE};
-pub use write::{AttemptRow, Binding, Ran, Write, Written};
+pub use write::{AttemptRow, Binding, Placed, Ran, Write, Written};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

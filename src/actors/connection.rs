@@ -2,12 +2,12 @@
 
 mod message;
 mod npm;
-mod plans;
 mod reader;
 mod reads;
 mod session;
 mod v1;
 mod writer;
+mod writes;
 
 use std::{
     collections::VecDeque,
@@ -55,7 +55,7 @@ pub struct ConnectionConfig {
     pub records: Limits,
     /// Sizes within them.
     pub parse: ParseLimits,
-    /// Whether spokes may cancel schedules and delete.
+    /// Whether spokes may delete what is stored, and cancel schedules.
     pub may_delete: bool,
     /// What may wait to be written, in bytes.
     pub outbound_bytes: usize,
@@ -99,7 +99,7 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 ///   what the core puts into the outlet.
 /// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads.
 /// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
-/// - **Sends**: publishes and schedules to the journal, wishes to registry and deliveries, verdicts to deliveries; [`Closed`] to
+/// - **Sends**: publishes and changes to the journal, wishes to registry and deliveries, verdicts to deliveries; [`Closed`] to
 ///   the listener, [`Notice`]s to the monitor.
 /// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads wait.
 ///   Whoever goes beyond a window or a queue is cut; a full core refuses the request.

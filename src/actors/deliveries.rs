@@ -16,7 +16,8 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 
 pub use effects::{Ended, Finish, Verdict};
 pub use message::{
-    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Settle, Settled, Stop,
+    Consume, Deleted, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Settle, Settled,
+    Stop,
 };
 
 use self::{
@@ -31,7 +32,7 @@ use super::{
     journal::{Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, LinkId},
+    outlet::{Frame, LinkId, Owed},
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -72,8 +73,8 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 /// - **Role**: chooses a consumer for each event that a binding of the default group matches, and knows what
 ///   each consumer holds.
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding.
-/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`LinkGone`] from connections; [`Dispatch`] from the
-///   registry; [`Recorded`] from the journal.
+/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`LinkGone`] from connections; [`Dispatch`] and
+///   [`Deleted`] from the registry; [`Recorded`] from the journal.
 /// - **Sends**: claims and answers into the links' outlets; outcomes, attempts, bindings and cursors to the
 ///   journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
@@ -100,7 +101,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -311,6 +312,17 @@ impl Handler<Dispatch> for Deliveries {
         let mut effects = Effects::default();
         self.group.dispatch(&events, now(), &mut effects);
         self.apply(effects, ctx);
+    }
+}
+
+impl Handler<Deleted> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: Deleted, ctx: &mut Self::Context) {
+        let mut effects = Effects::default();
+        self.group.deleted(&message.gone, &mut effects);
+        self.apply(effects, ctx);
+        message.owed.into_iter().for_each(Owed::give);
     }
 }
 

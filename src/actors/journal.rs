@@ -1,8 +1,9 @@
 //! The only writer of hot rows: group commit.
 
+mod amend;
 mod batch;
+mod due;
 mod message;
-mod plans;
 mod sequence;
 
 use std::{
@@ -13,11 +14,14 @@ use std::{
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::watch;
 
-pub use message::{Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record};
-pub use plans::{Plan, Planning, RunDue, Wanted};
+pub use due::RunDue;
+pub use message::{
+    Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record,
+    Storing,
+};
 pub use sequence::{Place, Sequence};
 
-use self::batch::{Batch, Job, Reply, ReplyTo};
+use self::batch::{Batch, Bounds, Job, Reply, ReplyTo};
 use super::{
     clock::{now_micros, now_millis},
     life::{Halt, Life},
@@ -49,11 +53,11 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`] and [`Plan`] from connections, [`RunDue`] from the scheduler, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
+/// - **Receives**: [`Publish`] and [`Amend`] from connections, [`RunDue`] from the scheduler, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
 ///   [`Connect`], [`Close`] and [`Backlog`] from the hub.
-/// - **Sends**: answers into the publishers' outlets; `Committed` to the registry, `Recorded` to deliveries,
-///   `Scheduled` to the scheduler.
-/// - **Capacity**: `queue_bytes` of publishes and schedules; beyond, they are refused as retryable. Outcomes are bounded by the
+/// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
+///   deliveries, `Scheduled` to the scheduler.
+/// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit and always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
 ///   same id.
@@ -76,7 +80,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Plan, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic);
+measured!(Journal: Connect, Publish, Amend, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -122,16 +126,10 @@ impl Journal {
             return;
         }
         let mut batch = Batch::default();
-        let mut bytes = 0;
-        while let Some(job) = self.queue.front() {
-            if batch.len() >= self.config.batch || (bytes > 0 && bytes + job.weight > BATCH_BYTES) {
-                break;
-            }
-            bytes += job.weight;
-            if let Some(job) = self.queue.pop_front() {
-                self.queued_bytes -= job.weight;
-                batch.push(job, &mut self.sequence, now_micros());
-            }
+        let bounds = Bounds { writes: self.config.batch, bytes: BATCH_BYTES };
+        while let Some(job) = self.queue.pop_front_if(|job| batch.takes(job, bounds)) {
+            self.queued_bytes -= job.weight;
+            batch.push(job, &mut self.sequence, now_micros());
         }
         self.committing = batch.len();
         hub.journal_queue.set_len(self.queue.len() + self.committing);
@@ -159,12 +157,23 @@ impl Journal {
     fn committed(&mut self, replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>) {
         self.report(&results);
         let told = batch::tell(replies, results, self.metrics.hub());
+        for (write, deleting) in told.again {
+            if self.closed {
+                amend::interrupt(deleting);
+            } else {
+                // Behind what waits: a long deletion holds nobody up.
+                self.enqueue(write, amend::WEIGHT, ReplyTo::Deleter(deleting));
+            }
+        }
         let Some(peers) = &self.peers else { return };
         if !told.committed.is_empty() {
             peers.registry.signal(super::registry::Committed(told.committed));
         }
         if !told.scheduled.is_empty() {
             peers.scheduler.signal(super::scheduler::Scheduled(told.scheduled));
+        }
+        if !told.gone.is_empty() || !told.owed.is_empty() {
+            peers.registry.signal(super::registry::Deleted { gone: told.gone, owed: told.owed });
         }
         if !told.recorded.is_empty() {
             peers.deliveries.signal(told.recorded);
@@ -180,7 +189,7 @@ impl Journal {
             self.full = matches!(error, StoreError::Full { .. });
         }
         let trouble = refused.map(|error| Readiness::Degraded { reason: error.to_string() });
-        let wrote = results.iter().flatten().any(|written| !self.full || takes_room(written));
+        let wrote = results.iter().flatten().any(|written| !self.full || has_stored(written));
         self.readiness.send_if_modified(|readiness| match (readiness.clone(), trouble) {
             (Readiness::Ready, Some(trouble)) => {
                 tracing::error!(reason = trouble.reason(), "the database refuses writes");
@@ -219,11 +228,12 @@ impl Journal {
     }
 }
 
-/// Whether an event was stored.
-fn takes_room(written: &Written) -> bool {
+/// Whether it found room for an event.
+fn has_stored(written: &Written) -> bool {
     match written {
         Written::Published(published) => published.fresh,
         Written::Scheduled { fresh, .. } => *fresh,
+        Written::Batch(all) => all.iter().any(|published| published.fresh),
         _ => false,
     }
 }
@@ -248,15 +258,29 @@ impl Handler<Publish> for Journal {
         if let Some(fault) = self.refusal() {
             let refused = self.metrics.hub().refused.of(Refusal::of(&fault.code));
             refused.add(events.len() as u64);
-            let refused = events.into_iter().map(|publish| (publish.req, publish.permit));
-            batch::refuse(&outlet, refused, &fault);
+            batch::refuse(&outlet, events, &fault);
             return;
         }
-        for Publishing { req, event, permit } in events {
-            let weight = event.weight();
-            let hub = self.config.hub.clone();
-            let write = batch::publish(event, publisher.clone(), hub);
+        for Publishing { req, what, permit } in events {
+            let (write, weight) = batch::store(what, publisher.clone(), self.config.hub.clone());
             self.enqueue(write, weight, ReplyTo::Publisher { outlet: outlet.clone(), req, permit });
+        }
+        self.pump(ctx);
+    }
+}
+
+impl Handler<Amend> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Amend, ctx: &mut Self::Context) {
+        let Amend { outlet, by, changes } = message;
+        if let Some(fault) = self.refusal() {
+            amend::refuse(&outlet, changes, &fault);
+            return;
+        }
+        for change in changes {
+            let Job { write, weight, reply } = amend::job(&outlet, &by, &self.config.hub, change);
+            self.enqueue(write, weight, reply);
         }
         self.pump(ctx);
     }

@@ -32,6 +32,11 @@ impl fmt::Display for LinkId {
 /// What a small frame counts for besides its payload, in bytes: its place in the queue and its allocations.
 const FRAME: usize = 128;
 
+/// What an event of a batch's answer counts for: about its JSON.
+const PUBLISHED: usize = 64;
+/// Changes to stored events that a link may have under way.
+pub const MOST_AMENDMENTS: usize = 256;
+
 /// An answer to one request.
 #[derive(Debug)]
 pub struct Answered {
@@ -48,6 +53,7 @@ impl Answered {
     fn weight(&self) -> usize {
         let text = match &self.result {
             Ok(Answer::Page(next)) => next.len(),
+            Ok(Answer::Batch(published)) => published.len() * PUBLISHED,
             Ok(Answer::Trace(trace)) => {
                 trace.attempts.iter().map(|attempt| FRAME + attempt.error.len()).sum()
             }
@@ -147,6 +153,7 @@ pub struct LinkGauge {
     queued_bytes: AtomicUsize,
     window_requests: AtomicUsize,
     window_bytes: AtomicUsize,
+    amendments: AtomicUsize,
     cut: AtomicBool,
     stuck: AtomicBool,
     /// Something of the queue or of the window was freed.
@@ -167,6 +174,37 @@ impl Drop for WindowPermit {
         self.gauge.window_requests.fetch_sub(1, Ordering::AcqRel);
         self.gauge.window_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
         self.gauge.drained.notify_waiters();
+    }
+}
+
+/// A place among the changes to stored events that a link has under way; freed when dropped.
+#[derive(Debug)]
+pub struct AmendPermit(Arc<LinkGauge>);
+
+impl Drop for AmendPermit {
+    fn drop(&mut self) {
+        self.0.amendments.fetch_sub(1, Ordering::AcqRel);
+        self.0.drained.notify_waiters();
+    }
+}
+
+/// An answer that whoever comes last gives, once all have done their part.
+#[derive(Debug)]
+pub struct Owed {
+    /// The link.
+    pub outlet: Outlet,
+    /// Its request.
+    pub req: Req,
+    /// What is to be said.
+    pub answer: Answer,
+    /// Its place among the link's changes.
+    pub permit: AmendPermit,
+}
+
+impl Owed {
+    /// Says it.
+    pub fn give(self) {
+        self.outlet.answer(self.req, Ok(self.answer));
     }
 }
 
@@ -332,11 +370,12 @@ impl Outlet {
         }
     }
 
-    /// Waits until no publish of the link waits for its answer, or the link is cut.
+    /// Waits until no publish and no change of the link waits for its answer, or the link is cut.
     pub async fn answered(&self) {
+        let open = |count: &AtomicUsize| count.load(Ordering::Acquire) > 0;
         loop {
             let drained = self.gauge.drained.notified();
-            if self.gauge.window_requests.load(Ordering::Acquire) == 0 || self.is_cut() {
+            if !(open(&self.gauge.window_requests) || open(&self.gauge.amendments)) || self.is_cut() {
                 return;
             }
             drained.await;
@@ -350,6 +389,14 @@ impl Outlet {
         let held = self.gauge.window_bytes.fetch_add(weight, Ordering::AcqRel);
         let permit = WindowPermit { gauge: self.gauge.clone(), bytes: weight };
         (open == 0 || (open < requests && held + weight <= bytes)).then_some(permit)
+    }
+
+    /// A place for a change to stored events; none if [`MOST_AMENDMENTS`] are under way.
+    #[must_use]
+    pub fn amendment(&self) -> Option<AmendPermit> {
+        let open = self.gauge.amendments.fetch_add(1, Ordering::AcqRel);
+        let permit = AmendPermit(self.gauge.clone());
+        (open < MOST_AMENDMENTS).then_some(permit)
     }
 }
 

@@ -10,12 +10,12 @@ use actix::{Actor, ActorContext, Context, Handler};
 
 pub use late::RingLimits;
 pub use message::{
-    Committed, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
+    Committed, Deleted, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
 };
 
 use self::routes::{Push, Routes};
 use super::{
-    deliveries::{Deliveries, Dispatch},
+    deliveries::{self, Deliveries, Dispatch},
     life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{Frame, Outlet},
@@ -37,8 +37,8 @@ pub struct RegistryConfig {
 /// - **Role**: knows what every link wants; sends each committed event to the links that want it.
 /// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence.
 /// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`LinkGone`] from connections;
-///   [`Committed`] from the journal.
-/// - **Sends**: frames into the links' outlets; [`Dispatch`] to deliveries.
+///   [`Committed`] and [`Deleted`] from the journal.
+/// - **Sends**: frames into the links' outlets; [`Dispatch`] and what was deleted to deliveries.
 /// - **Capacity**: its mailbox is offered to by connections, which refuse the request when it is full;
 ///   `Committed` comes at most once per commit. A link whose outlet is full is cut.
 /// - **On failure**: the core restarts as one; links are cut and subscribe again.
@@ -51,7 +51,7 @@ pub struct Registry {
     _life: Life,
 }
 
-measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, LinkGone, Committed, Halt, Panic);
+measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, LinkGone, Committed, Deleted, Halt, Panic);
 
 impl Registry {
     /// A registry after the events up to `head`.
@@ -163,6 +163,17 @@ impl Handler<Committed> for Registry {
             self.push(&outlet, push);
         }
         self.deliveries.signal(Dispatch(events));
+    }
+}
+
+impl Handler<Deleted> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: Deleted, _: &mut Self::Context) {
+        let Deleted { gone, owed } = message;
+        self.routes.forget(&gone);
+        // On the way that their dispatch took, so that it can't overtake it.
+        self.deliveries.signal(deliveries::Deleted { gone, owed });
     }
 }
 

@@ -1,5 +1,7 @@
 //! The one transaction of the Journal: many writes, one sync.
 
+mod associations;
+mod deletions;
 mod known;
 mod order;
 mod others;
@@ -53,11 +55,12 @@ impl Store {
     /// is answered `Ok` is committed; nothing else is.
     ///
     /// Within a batch the publishes take effect first, then outcomes and attempts, then schedules, then the rest, each
-    /// kind in the order of the batch. A publish that names an event that an earlier write schedules or cancels waits for
-    /// that one, in a transaction of its own.
+    /// kind in the order of the batch; deletions come last. A publish that names what an earlier write schedules or
+    /// cancels waits for that one, in a transaction of its own.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
-    ///   claim by its error; the others are committed.
+    ///   claim by its error; the others are committed. [`Write::Batch`] is one write: of a refused one nothing is
+    ///   there, not even for a later write of the same transaction.
     /// - If the database is locked by somebody else, the batch is tried again three times. Locked for longer,
     ///   full, read-only or out of reach: all that isn't committed is refused as retryable. If it is full, outcomes
     ///   and the rest are tried once more without the publishes.
@@ -149,15 +152,22 @@ impl Store {
 
 /// What the hot path consists of: it needs no answer of the database but that all went well.
 fn is_hot(write: &Write) -> bool {
-    matches!(write, Write::Publish { .. } | Write::Finish { .. } | Write::Attempt(_))
+    matches!(
+        write,
+        Write::Publish { .. }
+            | Write::Batch { .. }
+            | Write::Persist(_)
+            | Write::Finish { .. }
+            | Write::Attempt(_)
+    )
 }
 
-/// Whether it stores an event, which takes room.
+/// Whether it stores events, which takes room.
 fn is_publish(write: &Write) -> bool {
-    matches!(write, Write::Publish { .. } | Write::Schedule { .. })
+    write.stores().next().is_some()
 }
 
-/// Whether there are events to store and other writes.
+/// Whether there are publishes and other writes.
 fn is_mixed(writes: &[Write]) -> bool {
     let publishes = writes.iter().filter(|write| is_publish(write)).count();
     publishes > 0 && publishes < writes.len()
@@ -177,6 +187,8 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     let (mut answers, script) = plan(writes, known.as_mut());
     script.run(db).await?;
     schedules::write(db, writes, &mut answers).await?;
+    associations::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;
+    deletions::write(db, writes, &mut answers).await?;
     Ok(answers)
 }

@@ -12,27 +12,28 @@ use super::{
 use crate::{
     actors::{
         deliveries::{Consume, Settle, Stop, Verdict},
-        journal::{Planning, Publish, Publishing},
+        journal::{Amending, Amendment, Publishing, Storing},
         mail::MailError,
-        outlet::{Answered, Frame, WindowPermit},
+        outlet::{Answered, Frame},
         registry::{Subscribe, Unsubscribe, Unwatch, Watch},
     },
-    event::{Fault, NewEvent, code},
+    event::{Fault, code},
     metrics::{CutReason, Refusal as Refused},
     wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
 };
 
 /// How long a client waits after a mailbox was full.
-const FULL_WAIT: Duration = Duration::from_millis(50);
+pub(super) const FULL_WAIT: Duration = Duration::from_millis(50);
+/// The verbs whose refusal counts as that of a publish.
+const PUBLISHES: [&str; 4] = ["publish", "batch", "persist", "schedule"];
 /// What is kept of the name that a client gives itself, in characters.
 const CLIENT_NAME: usize = 64;
 
 /// What one read brought for the core, gathered so that each actor gets one message.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    publishes: Vec<Publishing>,
-    /// Schedules, and their cancellation.
-    pub(super) plans: Vec<Planning>,
+    pub(super) publishes: Vec<Publishing>,
+    pub(super) changes: Vec<Amending>,
     verdicts: Vec<(Req, Token, Verdict)>,
 }
 
@@ -74,7 +75,7 @@ impl Connection {
         match Request::parse(record, &self.config.parse) {
             Ok(request) => self.serve(request, gathered),
             Err(Refusal { req, fault }) => {
-                if matches!(record.units().next(), Some("publish" | "schedule")) {
+                if record.units().next().is_some_and(|verb| PUBLISHES.contains(&verb)) {
                     self.metrics.hub().refused.of(Refused::of(&fault.code)).inc();
                 }
                 self.outlet.answer(req, Err(fault));
@@ -84,9 +85,20 @@ impl Connection {
 
     fn serve(&mut self, request: Request, gathered: &mut Gathered) {
         match request {
-            Request::Publish { req, event } => self.publish(req, event, gathered),
-            Request::Schedule { req, due, event } => self.schedule(req, due, event, gathered),
-            Request::Cancel { req, id } => self.cancel_schedule(req, id, gathered),
+            Request::Publish { req, event } => self.publish(req, Storing::Publish(event), gathered),
+            Request::Persist { req, event } => self.publish(req, Storing::Persist(event), gathered),
+            Request::Batch { req, events } => self.publish(req, Storing::Batch(events), gathered),
+            Request::Schedule { req, due, event } => {
+                self.publish(req, Storing::Schedule(due, event), gathered);
+            }
+            Request::Cancel { req, id } => self.amend(req, Amendment::Cancel(id), gathered),
+            Request::Associate { req, id, with } => {
+                self.amend(req, Amendment::Associate(id, with), gathered);
+            }
+            Request::Dissociate { req, id, with } => {
+                self.amend(req, Amendment::Dissociate(id, with), gathered);
+            }
+            Request::Delete { req, what } => self.amend(req, Amendment::Delete(what), gathered),
             Request::Ack { req, token } => gathered.verdicts.push((req, token, Verdict::Ack)),
             Request::Nack { req, token, options } => {
                 gathered.verdicts.push((req, token, Verdict::Nack(options.reason)));
@@ -160,35 +172,6 @@ impl Connection {
         }
     }
 
-    fn publish(&mut self, req: Req, event: NewEvent, gathered: &mut Gathered) {
-        self.send_plans(gathered);
-        if let Some(permit) = self.permit(event.weight()) {
-            gathered.publishes.push(Publishing { req, event, permit });
-        }
-    }
-
-    /// A place in the link's window; without one the link is cut.
-    pub(super) fn permit(&self, weight: usize) -> Option<WindowPermit> {
-        let welcome = &self.config.welcome.limits;
-        let (requests, bytes) = (welcome.window_requests as usize, welcome.window_bytes);
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let permit = self.outlet.window(weight, requests, bytes);
-        if permit.is_none() {
-            self.outlet.cut(
-                CutReason::WindowExceeded,
-                Fault::retryable(
-                    code::WINDOW_EXCEEDED,
-                    format!(
-                        "this link published more than its window of {requests} requests or {bytes} bytes: wait \
-                         for answers before you send on"
-                    ),
-                    Duration::from_secs(1),
-                ),
-            );
-        }
-        permit
-    }
-
     fn read(&mut self, read: Read) {
         if self.reads.len() >= MOST_WAITING {
             let fault = Fault::retryable(
@@ -203,26 +186,13 @@ impl Connection {
     }
 
     /// Sends on what one read brought.
-    pub(super) fn send_on(&mut self, mut gathered: Gathered) {
-        // Of these two only one has anything: they keep their order.
-        self.send_publishes(&mut gathered);
-        self.send_plans(&mut gathered);
-        let Gathered { verdicts, .. } = gathered;
+    pub(super) fn send_on(&mut self, gathered: Gathered) {
+        let Gathered { publishes, changes, verdicts } = gathered;
+        self.send_publishes(publishes);
+        self.send_changes(changes);
         if !verdicts.is_empty() {
             let reqs: Vec<Req> = verdicts.iter().map(|(req, ..)| *req).collect();
             let sent = self.core.deliveries.offer(Settle { outlet: self.outlet.clone(), verdicts });
-            self.refuse_all(reqs, sent);
-        }
-    }
-
-    /// Sends on what was published so far.
-    pub(super) fn send_publishes(&mut self, gathered: &mut Gathered) {
-        let publishes = std::mem::take(&mut gathered.publishes);
-        if !publishes.is_empty() {
-            let reqs = publishes.iter().map(|publish| publish.req).collect();
-            let publish =
-                Publish { outlet: self.outlet.clone(), publisher: self.uid.clone(), events: publishes };
-            let sent = self.core.journal.offer(publish);
             self.refuse_all(reqs, sent);
         }
     }

@@ -1,8 +1,10 @@
 //! The pure state of a group: bindings, consumers, claims. It decides who gets what and returns effects as data;
 //! it takes `now` and reads no clock.
 
+mod deleted;
+
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -43,6 +45,8 @@ pub struct Group {
     claims: HashMap<Token, Claim>,
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
+    /// Which of them are deleted: they are under a claim to its end, and nobody gets them after it.
+    deleted: HashSet<u64>,
     budget: Budget,
     /// Attempts on their way to the database: a page read before would not count them.
     unrecorded_attempts: usize,
@@ -63,6 +67,7 @@ impl Group {
             consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
+            deleted: HashSet::new(),
             budget: Budget::new(link_bytes),
             unrecorded_attempts: 0,
             head,
@@ -242,6 +247,7 @@ impl Group {
         effects.finishes.push(Finish {
             token,
             event_id: claim.event.event.id.clone(),
+            seq: claim.event.seq,
             outcome,
             consumer: claim.uid.clone(),
             attempt,
@@ -283,6 +289,7 @@ impl Group {
             self.each_matching(&claim.event, |binding| binding.ended(seq));
         }
         self.taken.remove(&seq);
+        self.deleted.remove(&seq);
         self.offer_turn(key, now, effects);
         self.forget_if_done(key);
         waits
@@ -315,6 +322,10 @@ impl Group {
         self.taken.remove(&claim.event.seq);
         let key = claim.consumer;
         let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.gave_back(token));
+        if self.deleted.remove(&claim.event.seq) {
+            self.freed(key, freed, now, effects);
+            return;
+        }
         if counts {
             self.unrecorded_attempts += 1;
             let attempt = claim.attempt(reason, String::new(), now);

@@ -1,21 +1,25 @@
 //! One transaction's worth of writes, and who hears how each of them went.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::sequence::Sequence;
+use super::{
+    amend::{self, Deleting},
+    due,
+    message::{Publishing, Storing},
+    sequence::Sequence,
+};
 use crate::{
     actors::{
-        clock::now_millis,
         deliveries::{Finish, Recorded, Settled},
         dispatched::Dispatched,
-        outlet::{Answered, Frame, LinkId, Outlet, WindowPermit},
+        outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
     event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{AttemptRow, Binding, Due, Ran, StoreError, Write, Written},
-    wire::{Answer, Attempt, Req, Token},
+    store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Write, Written},
+    wire::{Answer, Attempt, Published, Req, Token},
 };
 
 /// Who hears how a write went.
@@ -30,17 +34,19 @@ pub enum ReplyTo {
         /// Its place in the link's window.
         permit: WindowPermit,
     },
-    /// The link that cancelled a schedule.
-    Canceller {
+    /// The link that asked for an association, or for the end of a schedule.
+    Amender {
         /// The link.
         outlet: Outlet,
         /// Its request.
         req: Req,
-        /// Its place in the link's window.
-        permit: WindowPermit,
+        /// Its place among the link's changes.
+        permit: AmendPermit,
     },
     /// The scheduler, how many of what is due ran.
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
+    /// The link that asked for a deletion.
+    Deleter(Deleting),
     /// Deliveries, about the outcome of a claim.
     Claim {
         /// The claim.
@@ -71,10 +77,18 @@ pub struct Job {
 #[derive(Debug)]
 pub struct Reply {
     to: ReplyTo,
-    /// The event, if the write was a publish.
-    event: Option<(Event, u64)>,
-    /// The schedule, if it was one.
-    due: Option<Due>,
+    /// The events, if the write publishes some.
+    events: Events,
+}
+
+/// The events of a write, with their numbers.
+#[derive(Debug)]
+enum Events {
+    None,
+    One(Event, u64),
+    Several(Vec<Placed>),
+    /// Not to be dispatched yet.
+    Later(Due),
 }
 
 /// The writes of one transaction.
@@ -82,6 +96,26 @@ pub struct Reply {
 pub struct Batch {
     writes: Vec<Write>,
     replies: Vec<Reply>,
+    /// Writes, the events of a batch each counted by themselves.
+    size: usize,
+    bytes: usize,
+    /// Nothing more may join it.
+    closed: bool,
+}
+
+/// The bounds of a transaction.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Writes, the events of a batch each counted by themselves.
+    pub writes: usize,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+impl Job {
+    fn size(&self) -> usize {
+        if let Write::Batch { events, .. } = &self.write { events.len() } else { 1 }
+    }
 }
 
 impl Batch {
@@ -90,33 +124,57 @@ impl Batch {
         self.writes.len()
     }
 
+    /// Whether the job still fits; the first one always does. A deletion is long, and what comes after it is to find it
+    /// done: it's alone.
+    pub fn takes(&self, job: &Job, bounds: Bounds) -> bool {
+        self.writes.is_empty()
+            || (!self.closed
+                && !matches!(job.write, Write::Delete(_))
+                && self.size + job.size() <= bounds.writes
+                && self.bytes + job.weight <= bounds.bytes)
+    }
+
     /// Adds a job; a publish gets its place in the sequence now, in the order of the queue.
     pub fn push(&mut self, job: Job, sequence: &mut Sequence, now: u64) {
+        self.size += job.size();
+        self.bytes += job.weight;
         let Job { mut write, reply, .. } = job;
-        let mut dispatched = None;
-        let mut scheduled = None;
-        match &mut write {
+        let events = match &mut write {
             Write::Publish { event, seq, .. } => {
                 let place = sequence.next(now);
                 *seq = place.seq;
                 event.timestamp = place.timestamp;
-                dispatched = Some((event.clone(), place.seq));
+                Events::One(event.clone(), place.seq)
             }
-            Write::RunDue { events, .. } => {
-                for (_, seq) in events {
-                    *seq = sequence.next(now).seq;
+            Write::Batch { events, .. } => {
+                for placed in &mut *events {
+                    let place = sequence.next(now);
+                    placed.seq = place.seq;
+                    placed.event.timestamp = place.timestamp;
                 }
+                Events::Several(events.clone())
+            }
+            Write::Persist(event) => {
+                event.timestamp = sequence.next(now).timestamp;
+                Events::None
+            }
+            Write::Delete(delete) => {
+                amend::place(delete, sequence, now);
+                self.closed = true;
+                Events::None
             }
             Write::Schedule { event, due, .. } => {
-                // Its place in the sequence comes when it runs.
-                event.timestamp = i64::try_from(now / 1_000).unwrap_or(i64::MAX);
-                let bytes = event.data.as_str().len();
-                scheduled = Some(Due { due: *due, id: event.id.clone(), bytes });
+                event.timestamp = due::stored_at(now);
+                Events::Later(due::of(event, *due))
             }
-            _ => {}
-        }
+            Write::RunDue { events, .. } => {
+                due::place(events, sequence, now);
+                Events::None
+            }
+            _ => Events::None,
+        };
         self.writes.push(write);
-        self.replies.push(Reply { to: reply, event: dispatched, due: scheduled });
+        self.replies.push(Reply { to: reply, events });
     }
 
     /// What goes to the store, and what stays here until it answers.
@@ -134,51 +192,38 @@ pub struct Told {
     pub scheduled: Vec<Due>,
     /// Outcomes and attempts.
     pub recorded: Recorded,
+    /// Deleted events.
+    pub gone: Vec<Gone>,
+    /// Answers to deletions, to be given once nobody hands out what is gone.
+    pub owed: Vec<Owed>,
+    /// Deletions that aren't at their end.
+    pub again: Vec<(Write, Deleting)>,
 }
 
 /// Answers the publishers, and gathers what the rest of the core must hear.
 pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metrics: &HubMetrics) -> Told {
     let mut told = Told::default();
     let mut answers: BTreeMap<LinkId, (Outlet, Vec<Answered>)> = BTreeMap::new();
-    let mut answer = |outlet: Outlet, answer: Answered| {
-        answers.entry(outlet.id()).or_insert_with(|| (outlet, Vec::new())).1.push(answer);
-    };
-    for (Reply { to, event, due }, result) in replies.into_iter().zip(results) {
+    for (Reply { to, events }, result) in replies.into_iter().zip(results) {
         match to {
             ReplyTo::Publisher { outlet, req, permit } => {
-                let result = match result {
-                    Ok(Written::Published(published)) => {
-                        if published.fresh {
-                            metrics.published.inc();
-                            told.committed.extend(event.map(|(mut event, seq)| {
-                                // One that was only persisted keeps the time that it was stored with.
-                                event.timestamp = published.timestamp;
-                                Arc::new(Dispatched::new(event, seq))
-                            }));
-                        } else {
-                            metrics.duplicates.inc();
-                        }
-                        Ok(Answer::Published(published))
-                    }
-                    Ok(Written::Scheduled { due: at, fresh }) => {
-                        if fresh {
-                            metrics.schedules_waiting.inc();
-                            told.scheduled.extend(due);
-                        } else {
-                            metrics.duplicates.inc();
-                        }
-                        Ok(Answer::Scheduled { due: at, fresh })
-                    }
-                    Ok(other) => Err(mismatch(&other)),
-                    Err(error) => Err(Fault::from(error)),
+                let result = match events {
+                    Events::Later(due) => due::scheduled(due, result, &mut told.scheduled, metrics),
+                    events => published(events, result, &mut told.committed, metrics),
                 };
                 if let Err(fault) = &result {
                     metrics.refused.of(Refusal::of(&fault.code)).inc();
                 }
-                answer(outlet, Answered { req, result, permit: Some(permit) });
+                let link = outlet.id();
+                answers.entry(link).or_insert_with(|| (outlet, Vec::new())).1.push(Answered {
+                    req,
+                    result,
+                    permit: Some(permit),
+                });
             }
-            ReplyTo::Canceller { outlet, req, permit } => {
-                let result = match result {
+            ReplyTo::Amender { outlet, req, permit } => {
+                let done = match result {
+                    Ok(Written::Done) => Ok(Answer::Done),
                     Ok(Written::Cancelled) => {
                         metrics.schedules_waiting.dec();
                         Ok(Answer::Done)
@@ -186,21 +231,14 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                     Ok(other) => Err(mismatch(&other)),
                     Err(error) => Err(Fault::from(error)),
                 };
-                answer(outlet, Answered { req, result, permit: Some(permit) });
+                outlet.answer(req, done);
+                drop(permit);
             }
             ReplyTo::Scheduler(done) => {
-                let ran = match result {
-                    Ok(Written::Ran(ran)) => {
-                        let count = ran.len();
-                        told.committed.extend(ran.into_iter().map(|ran| dispatch(ran, metrics)));
-                        Ok(count)
-                    }
-                    Ok(other) => Err(mismatch(&other)),
-                    Err(error) => Err(Fault::from(error)),
-                };
                 // A scheduler that is gone is part of a core that restarts.
-                let _ = done.send(ran);
+                let _ = done.send(due::ran(result, &mut told.committed, metrics));
             }
+            ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Claim { token, outcome } => {
                 told.recorded.settled.push(Settled {
                     token,
@@ -230,14 +268,49 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
     told
 }
 
-/// A schedule that ran.
-fn dispatch(ran: Ran, metrics: &HubMetrics) -> Arc<Dispatched> {
-    metrics.published.inc();
-    metrics.schedules_executed.inc();
-    metrics.schedules_waiting.dec();
-    let late = now_millis().saturating_sub(ran.due);
-    metrics.schedule_lateness.record(Duration::from_millis(u64::try_from(late).unwrap_or(0)));
-    Arc::new(Dispatched::new(ran.event, ran.seq))
+/// The answer to a publish, a batch or a persist; what is fresh of it is to be dispatched.
+fn published(
+    events: Events,
+    result: Result<Written, StoreError>,
+    committed: &mut Vec<Arc<Dispatched>>,
+    metrics: &HubMetrics,
+) -> Result<Answer, Fault> {
+    let mut dispatch = |mut event: Event, seq, published: &Published| {
+        if published.fresh {
+            metrics.published.inc();
+            // One that was only persisted keeps the time that it was stored with.
+            event.timestamp = published.timestamp;
+            committed.push(Arc::new(Dispatched::new(event, seq)));
+        } else {
+            metrics.duplicates.inc();
+        }
+    };
+    match (events, result) {
+        (Events::One(event, seq), Ok(Written::Published(published))) => {
+            dispatch(event, seq, &published);
+            Ok(Answer::Published(published))
+        }
+        (Events::None, Ok(Written::Published(published))) => {
+            if published.fresh {
+                metrics.persisted.inc()
+            } else {
+                metrics.duplicates.inc()
+            }
+            Ok(Answer::Published(published))
+        }
+        (Events::Several(events), Ok(Written::Batch(all))) => {
+            for (Placed { event, seq }, published) in events.into_iter().zip(&all) {
+                dispatch(event, seq, published);
+            }
+            Ok(Answer::Batch(all))
+        }
+        (Events::Several(_), Err(error)) => {
+            let Fault { code, message, retry } = error.into();
+            Err(Fault { code, message: format!("{message} (nothing of the batch was stored)"), retry })
+        }
+        (_, Err(error)) => Err(error.into()),
+        (_, Ok(other)) => Err(mismatch(&other)),
+    }
 }
 
 fn warn_unwritten(result: Result<Written, StoreError>) {
@@ -246,25 +319,52 @@ fn warn_unwritten(result: Result<Written, StoreError>) {
     }
 }
 
-/// Refuses requests that never reach the queue.
-pub fn refuse(outlet: &Outlet, requests: impl Iterator<Item = (Req, WindowPermit)>, fault: &Fault) {
-    let answers = requests
-        .map(|(req, permit)| Answered { req, result: Err(fault.clone()), permit: Some(permit) })
+/// Refuses publishes that never reach the queue.
+pub fn refuse(outlet: &Outlet, events: Vec<Publishing>, fault: &Fault) {
+    let answers = events
+        .into_iter()
+        .map(|Publishing { req, permit, .. }| Answered {
+            req,
+            result: Err(fault.clone()),
+            permit: Some(permit),
+        })
         .collect();
     outlet.send(Frame::Answers(answers));
 }
 
-/// A publish whose time and place come with its transaction.
-pub fn publish(event: NewEvent, publisher: Uid, hub: Uid) -> Write {
+/// A publish whose time and place come with its transaction, and its weight in bytes.
+pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
+    match what {
+        Storing::Publish(event) => {
+            let weight = event.weight();
+            (Write::Publish { event: untimed(event), seq: 0, publisher, hub }, weight)
+        }
+        Storing::Persist(event) => {
+            let weight = event.weight();
+            (Write::Persist(untimed(event)), weight)
+        }
+        Storing::Schedule(due, event) => {
+            let weight = event.weight();
+            (Write::Schedule { event: untimed(event), due, publisher }, weight)
+        }
+        Storing::Batch(events) => {
+            let weight = events.iter().map(NewEvent::weight).sum();
+            let events = events.into_iter().map(|event| Placed { event: untimed(event), seq: 0 }).collect();
+            (Write::Batch { events, publisher, hub }, weight)
+        }
+    }
+}
+
+fn untimed(event: NewEvent) -> Event {
     let NewEvent { id, domain, name, pid, rid, data } = event;
-    Write::Publish { event: Event { id, timestamp: 0, domain, name, pid, rid, data }, seq: 0, publisher, hub }
+    Event { id, timestamp: 0, domain, name, pid, rid, data }
 }
 
 /// The outcome of a claim.
 pub fn finish(finish: Finish, at: i64) -> Write {
-    let Finish { event_id, outcome, consumer, attempt, .. } = finish;
+    let Finish { event_id, seq, outcome, consumer, attempt, .. } = finish;
     let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
-    Write::Finish { event_id, outcome, consumer, at, attempt }
+    Write::Finish { event_id, seq, outcome, consumer, at, attempt }
 }
 
 /// A delivery of the default group that ended, as a row.
@@ -275,7 +375,7 @@ pub fn attempt_row(event_id: EventId, attempt: Attempt) -> AttemptRow {
 }
 
 /// The store answered another question: a fault of ours, which must not pass for success.
-fn mismatch(written: &Written) -> Fault {
+pub(super) fn mismatch(written: &Written) -> Fault {
     Fault::refused(
         code::INTERNAL,
         format!("the store answered {written:?}: report this fault, with the hub's log"),
@@ -289,7 +389,6 @@ mod tests {
         actors::outlet::Outflow,
         event::{Data, Domain, Name, Pid},
         metrics::Metrics,
-        wire::Published,
     };
 
     fn job(outlet: &Outlet, req: Req) -> Job {
@@ -304,7 +403,8 @@ mod tests {
         let uid = Uid::parse("A.SPOKE").unwrap();
         let permit = outlet.window(1, 10, 10).unwrap();
         let reply = ReplyTo::Publisher { outlet: outlet.clone(), req, permit };
-        Job { write: publish(event, uid.clone(), uid), weight: 1, reply }
+        let (write, weight) = store(Storing::Publish(event), uid.clone(), uid);
+        Job { write, weight, reply }
     }
 
     fn answered(out: &mut Outflow) -> Vec<(Req, bool)> {
@@ -340,8 +440,8 @@ mod tests {
     fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
         let refused = || StoreError::ClaimLost { id: EventId::parse("e1").unwrap() };
         let claim =
-            |token| Reply { to: ReplyTo::Claim { token, outcome: Outcome::Success }, event: None, due: None };
-        let attempt = || Reply { to: ReplyTo::Attempt, event: None, due: None };
+            |token| Reply { to: ReplyTo::Claim { token, outcome: Outcome::Success }, events: Events::None };
+        let attempt = || Reply { to: ReplyTo::Attempt, events: Events::None };
         let replies = vec![claim(1), attempt(), claim(2), attempt()];
         let results = vec![Ok(Written::Finished), Ok(Written::Done), Err(refused()), Err(refused())];
         let told = tell(replies, results, Metrics::new().hub());

@@ -13,6 +13,7 @@ use crate::{
         outlet::{EventPush, LinkId, Outlet},
     },
     event::{Pattern, PatternIndex},
+    store::Gone,
     wire::Sub,
 };
 
@@ -197,6 +198,11 @@ impl Routes {
             .into_iter()
             .filter_map(|(link, push)| links.get(&link).map(|link| (link.outlet.clone(), push)))
             .collect()
+    }
+
+    /// Events were deleted: no late subscriber gets them.
+    pub fn forget(&mut self, gone: &[Gone]) {
+        self.ring.forget(&gone.iter().filter_map(|gone| gone.seq).collect());
     }
 
     fn add(&mut self, outlet: &Outlet, wish: Wish, domain: Pattern, name: Pattern) {

@@ -14,15 +14,15 @@ pub(super) fn parts(writes: &[Write]) -> Vec<Range<usize>> {
         match write {
             Write::Schedule { event, .. } => _ = named.insert(&event.id),
             Write::Cancel { event_id, .. } => _ = named.insert(event_id),
-            Write::Publish { event, .. } => {
+            _ => {
                 let names = |id| named.contains(id);
-                if names(&event.id) || event.rid.as_ref().is_some_and(names) {
+                let mut events = write.stores();
+                if events.any(|event| names(&event.id) || event.rid.as_ref().is_some_and(names)) {
                     parts.push(start..at);
                     start = at;
                     named.clear();
                 }
             }
-            _ => {}
         }
     }
     parts.push(start..writes.len());

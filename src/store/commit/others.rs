@@ -44,8 +44,13 @@ pub(super) async fn write(
             }
             Write::Log { at, agent, message, error } => lines.push((*at, agent, message, error)),
             Write::Publish { .. }
+            | Write::Batch { .. }
+            | Write::Persist(_)
             | Write::Finish { .. }
             | Write::Attempt(_)
+            | Write::Associate { .. }
+            | Write::Dissociate { .. }
+            | Write::Delete(_)
             | Write::Schedule { .. }
             | Write::Cancel { .. }
             | Write::RunDue { .. } => {}

@@ -47,7 +47,7 @@ async fn a_reopened_database_has_kept_everything() {
     let config = in_file(&folder);
     let store = file(&config).await;
     one(&store, publish(event("e-1"), 7)).await.unwrap();
-    one(&store, finish("e-1", Outcome::Success)).await.unwrap();
+    one(&store, finish("e-1", 7, Outcome::Success)).await.unwrap();
     one(&store, publish(event("e-2"), 8)).await.unwrap();
     let bound = one(&store, Write::Bind(binding("", "*", "*", 1))).await.unwrap();
     // Not closed: as after a crash.

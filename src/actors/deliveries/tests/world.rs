@@ -21,6 +21,7 @@ use crate::{
         outlet::{LinkId, Outlet},
     },
     event::{Data, Domain, Event, EventId, Name, Pattern, Pid, Uid},
+    store::Gone,
     wire::Token,
 };
 
@@ -33,7 +34,14 @@ const PAGE: usize = 4;
 struct Row {
     event: Arc<Dispatched>,
     open: bool,
+    deleted: bool,
     attempts: u32,
+}
+
+/// What was committed, on its way through the registry.
+enum Way {
+    Event(Arc<Dispatched>),
+    Deleted(Gone),
 }
 
 struct Wish {
@@ -60,8 +68,7 @@ pub struct World {
     rows: BTreeMap<u64, Row>,
     wishes: Vec<Wish>,
     cursor: u64,
-    /// Committed, not dispatched.
-    on_the_way: VecDeque<Arc<Dispatched>>,
+    on_the_way: VecDeque<Way>,
     links: Vec<Outlet>,
     members: BTreeMap<ConsumerKey, Member>,
     /// Un-acked, with the attempt's number.
@@ -147,14 +154,19 @@ impl World {
                 for _ in 0..events {
                     self.seq += 1;
                     let event = dispatched(self.seq, domain % DOMAINS.len());
-                    self.rows.insert(self.seq, Row { event: event.clone(), open: true, attempts: 0 });
-                    self.on_the_way.push_back(event);
+                    let row = Row { event: event.clone(), open: true, deleted: false, attempts: 0 };
+                    self.rows.insert(self.seq, row);
+                    self.on_the_way.push_back(Way::Event(event));
                 }
             }
-            Step::Dispatch => {
-                let events = Vec::from(std::mem::take(&mut self.on_the_way));
-                self.group.dispatch(&events, 0, &mut effects);
+            Step::Delete(which) => {
+                let mut open: Vec<_> = self.rows.values_mut().filter(|row| row.open).collect();
+                if let Some(at) = which.checked_rem(open.len()) {
+                    (open[at].open, open[at].deleted) = (false, true);
+                    self.on_the_way.push_back(Way::Deleted(gone(&open[at].event)));
+                }
             }
+            Step::Dispatch => self.dispatch(),
             Step::Read(which) => self.read(which),
             Step::Page(which) => {
                 let read = |page: &Reading| page.read.is_some();
@@ -320,6 +332,26 @@ impl World {
         self.pages[*at].read = Some((rows, scanned, open.next().is_some()));
     }
 
+    /// All that is on the way arrives, in order; what comes together is dispatched together.
+    fn dispatch(&mut self) {
+        while let Some(next) = self.on_the_way.pop_front() {
+            let mut effects = Effects::default();
+            match next {
+                Way::Event(first) => {
+                    let mut events = vec![first];
+                    while let Some(Way::Event(event)) =
+                        self.on_the_way.pop_front_if(|way| matches!(way, Way::Event(_)))
+                    {
+                        events.push(event);
+                    }
+                    self.group.dispatch(&events, 0, &mut effects);
+                }
+                Way::Deleted(gone) => self.group.deleted(&[gone], &mut effects),
+            }
+            self.apply(effects);
+        }
+    }
+
     fn settle(&mut self, which: usize, verdict: Verdict, effects: &mut Effects) {
         let tokens: Vec<_> = self.held.keys().copied().collect();
         let Some(token) = pick(&tokens, which).copied() else { return };
@@ -337,7 +369,9 @@ impl World {
         for (finish, seq) in std::mem::take(&mut self.finishes) {
             if takes {
                 let row = self.rows.get_mut(&seq).unwrap();
-                assert!(std::mem::take(&mut row.open), "event {seq} has an outcome already");
+                // Of a deleted one the database says that it isn't there: this ends the claim as an outcome does.
+                let open = std::mem::take(&mut row.open);
+                assert!(open || row.deleted, "event {seq} has an outcome already");
             }
             self.told.push_back((finish.token, !takes));
         }
@@ -398,12 +432,15 @@ impl World {
         let member = self.members.get(&key).expect("the consumer is there");
         assert!(!member.stopped, "it was stopped");
         let row = &self.rows[&seq];
-        assert!(row.open, "event {seq} has its outcome");
+        let untold = |way: &Way| matches!(way, Way::Deleted(gone) if gone.seq == Some(seq));
+        let is_there = row.open || row.deleted && self.on_the_way.iter().any(untold);
+        assert!(is_there, "event {seq} has its outcome, or is deleted");
         let wish = self.wishes.iter().find(|wish| wish.id == member.binding).unwrap();
         assert!(wish.wants(&row.event), "event {seq} is not what the consumer wants");
         assert!(self.held.values().all(|(_, held, _)| *held != seq), "event {seq} has two holders");
         assert!(self.settling.values().all(|(_, settling)| *settling != seq), "event {seq} is being settled");
-        assert!(self.on_the_way.iter().all(|event| event.seq != seq), "event {seq} isn't dispatched yet");
+        let coming = |way: &Way| matches!(way, Way::Event(event) if event.seq == seq);
+        assert!(!self.on_the_way.iter().any(coming), "event {seq} isn't dispatched yet");
         let holds = self.held.values().filter(|(holder, ..)| *holder == key).count();
         assert!(holds < member.credit, "the credit is used up");
         let on_link = self.held.values().filter(|(holder, ..)| holder.link == key.link);
@@ -422,6 +459,11 @@ impl Wish {
 
 fn pick<T>(all: &[T], which: usize) -> Option<&T> {
     all.get(which.checked_rem(all.len())?)
+}
+
+fn gone(event: &Dispatched) -> Gone {
+    let Event { id, domain, name, .. } = event.event.clone();
+    Gone { id, domain, name, seq: Some(event.seq) }
 }
 
 /// All of one weight.

@@ -78,7 +78,7 @@ async fn what_is_scheduled_is_stored_and_served_by_nobody_until_it_ran() {
     let all = "SELECT count(*) FROM event_scheduled s JOIN event_published p USING (event_id) WHERE \
                s.executed = s.success AND s.failed IS NULL AND p.hub = 'HUB-1' AND p.consumed_hub = p.published";
     assert_eq!(number(&store, all).await, 1);
-    one(&store, finish("e", Outcome::Success)).await.unwrap();
+    one(&store, finish("e", 7, Outcome::Success)).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The way out to one link: a queue bounded in bytes, and the permits that bound what a link has under way.
 
+mod amendment;
+
 use std::{
     fmt,
     sync::{
@@ -12,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
+pub use self::amendment::{AmendPermit, MOST_AMENDMENTS, Owed};
 use super::dispatched::Dispatched;
 use crate::{
     event::{Event, Fault},
@@ -34,9 +37,6 @@ const FRAME: usize = 128;
 
 /// What an event of a batch's answer counts for: about its JSON.
 const PUBLISHED: usize = 64;
-/// Changes to stored events that a link may have under way.
-pub const MOST_AMENDMENTS: usize = 256;
-
 /// An answer to one request.
 #[derive(Debug)]
 pub struct Answered {
@@ -174,37 +174,6 @@ impl Drop for WindowPermit {
         self.gauge.window_requests.fetch_sub(1, Ordering::AcqRel);
         self.gauge.window_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
         self.gauge.drained.notify_waiters();
-    }
-}
-
-/// A place among the changes to stored events that a link has under way; freed when dropped.
-#[derive(Debug)]
-pub struct AmendPermit(Arc<LinkGauge>);
-
-impl Drop for AmendPermit {
-    fn drop(&mut self) {
-        self.0.amendments.fetch_sub(1, Ordering::AcqRel);
-        self.0.drained.notify_waiters();
-    }
-}
-
-/// An answer that whoever comes last gives, once all have done their part.
-#[derive(Debug)]
-pub struct Owed {
-    /// The link.
-    pub outlet: Outlet,
-    /// Its request.
-    pub req: Req,
-    /// What is to be said.
-    pub answer: Answer,
-    /// Its place among the link's changes.
-    pub permit: AmendPermit,
-}
-
-impl Owed {
-    /// Says it.
-    pub fn give(self) {
-        self.outlet.answer(self.req, Ok(self.answer));
     }
 }
 
@@ -389,14 +358,6 @@ impl Outlet {
         let held = self.gauge.window_bytes.fetch_add(weight, Ordering::AcqRel);
         let permit = WindowPermit { gauge: self.gauge.clone(), bytes: weight };
         (open == 0 || (open < requests && held + weight <= bytes)).then_some(permit)
-    }
-
-    /// A place for a change to stored events; none if [`MOST_AMENDMENTS`] are under way.
-    #[must_use]
-    pub fn amendment(&self) -> Option<AmendPermit> {
-        let open = self.gauge.amendments.fetch_add(1, Ordering::AcqRel);
-        let permit = AmendPermit(self.gauge.clone());
-        (open < MOST_AMENDMENTS).then_some(permit)
     }
 }
 

@@ -210,6 +210,41 @@ async fn a_log_of_2500_events_goes_in_parts_while_others_publish() {
 }
 
 #[tokio::test]
+async fn a_deletion_that_a_drain_interrupts_has_removed_whole_parts_and_is_asked_for_again() {
+    let hub = TestHub::start().await;
+    let mut link = hub.v1().await;
+    for part in 0..4 {
+        let event =
+            |n| format!(r#"{{"id":"e{part}-{n}","domain":"orders","name":"n","pid":"p","data":{n}}}"#);
+        let events = format!("[{}]", (0..1_000).map(event).collect::<Vec<_>>().join(","));
+        assert_eq!(link.ask(&["batch", &(part + 1).to_string(), &events]).await[2], "batch");
+    }
+    let log = r#"{"domain":"orders","pid":"p"}"#;
+    link.send(&["delete", "9", log]).await;
+    // Either part of it is gone by now, or nothing.
+    let (folder, answer) = tokio::join!(hub.stop(), link.reply("9"));
+    let deleted = match &*answer[0] {
+        "ok" => 4_000,
+        _ => {
+            assert_eq!((&*answer[2], &*answer[4]), (code::HUB_DRAINING, "1000"), "{answer:?}");
+            let gone = answer[3].split_once('(').and_then(|(_, rest)| rest.split(' ').next());
+            gone.map_or(0, |gone| gone.parse().unwrap())
+        }
+    };
+    println!("{deleted} of 4000 were deleted");
+    let hub = TestHub::on(folder, |_| {}).await;
+    assert_eq!(number(&hub, "SELECT 4000 - count(*) FROM event").await, deleted);
+    assert_eq!(deleted % 1_000, 0);
+    let mut link = hub.v1().await;
+    assert_eq!(delete(&mut link, log).await, ["ok", "deleted", &(4_000 - deleted).to_string()]);
+    assert_eq!(
+        number(&hub, "SELECT sum(error ->> 'count') FROM log WHERE message LIKE 'deleted:%'").await,
+        4_000
+    );
+    hub.stop().await;
+}
+
+#[tokio::test]
 async fn a_deleted_id_may_be_published_anew_and_old_claims_dont_touch_it() {
     let hub = TestHub::start().await;
     let mut link = hub.v1().await;

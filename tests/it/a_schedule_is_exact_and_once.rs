@@ -133,7 +133,7 @@ async fn killed_again_and_again_while_events_are_due_the_hub_runs_each_once() {
         sleep(Duration::from_millis(50)).await;
     }
     until("all are handled", || async { handled.lock().unwrap().len() == due.len() }).await;
-    consumer.stop().await;
+    consumer.stop().await.unwrap();
     spoke.close().await;
     hub.signal("TERM");
     assert_eq!(hub.ended().await.code(), Some(0));
@@ -217,25 +217,32 @@ async fn until_its_time_nobody_gets_it_and_then_everybody() {
     let hub = TestHub::start().await;
     let spoke = hub.spoke().await;
     let mut raw = hub.v1().await;
+    // Nobody is there: it waits for whoever comes, like any other.
+    scheduled(&mut raw, 1, now(), "first").await;
+    until("it ran", || async { hub.handle.metrics().hub.schedules_executed == 1 }).await;
+    assert_eq!(spoke.show("first").await.unwrap().1.state, "orphan");
+    let seen = watch(&spoke).await;
+    until("a late subscriber gets it", || async { seen.lock().unwrap().contains_key("first") }).await;
+
     let due = now() + 700;
-    scheduled(&mut raw, 1, due, "alarm").await;
-    let (event, trace) = spoke.show("alarm").await.unwrap();
+    scheduled(&mut raw, 2, due, "second").await;
+    let (event, trace) = spoke.show("second").await.unwrap();
     assert_eq!((trace.state.as_str(), trace.scheduled, trace.seq), ("scheduled", Some(due), None));
     assert_eq!(event.name.as_str(), "rang");
-    assert_eq!(spoke.read("alarm").await.unwrap().id.as_str(), "alarm", "it is stored");
-    // A consumer that comes before its time is no consumer of an orphan.
-    let consume = raw.ask(&["consume", "2", "1", "", "alarms", "*", "{\"credit\":8}"]).await;
+    assert_eq!(spoke.read("second").await.unwrap().id.as_str(), "second", "it is stored");
+    // A consumer of all orphans gets the one, and the other at its time.
+    let consume = raw.ask(&["consume", "3", "1", "", "alarms", "*", "{\"credit\":8}"]).await;
     assert_eq!(consume[0], "ok");
-    let claim = raw.event().await;
-    assert!(now() >= due, "a claim before its time: {claim:?}");
-    assert_eq!((&*claim[0], &*claim[5]), ("claim", "alarm"));
-    assert_eq!(raw.ask(&["ack", "3", &claim[2]]).await[0], "ok");
-    let (_, trace) = spoke.show("alarm").await.unwrap();
+    for (req, id, due) in [("4", "first", 0), ("5", "second", due)] {
+        let claim = raw.event().await;
+        assert_eq!((&*claim[0], &*claim[5]), ("claim", id));
+        assert!(now() >= due, "a claim before its time: {claim:?}");
+        assert_eq!(raw.ask(&["ack", req, &claim[2]]).await[0], "ok");
+    }
+    let (_, trace) = spoke.show("second").await.unwrap();
     assert_eq!((trace.state.as_str(), trace.scheduled), ("success", Some(due)));
     assert!(trace.published.unwrap() >= due);
-    // Whoever comes a moment late: nobody was there.
-    scheduled(&mut raw, 4, now(), "late").await;
-    assert_eq!(raw.ask(&["stop", "5", "1"]).await[0], "ok");
+    until("the subscriber gets it too", || async { seen.lock().unwrap().contains_key("second") }).await;
     drop(raw);
     spoke.close().await;
     hub.stop().await;

@@ -17,7 +17,9 @@ mod events;
 mod hubs;
 mod migration;
 mod page;
+mod readers;
 mod schedules;
+mod snapshot;
 mod sql;
 mod sqlite;
 #[cfg(test)]
@@ -26,9 +28,10 @@ mod time;
 mod trace;
 mod write;
 
-use std::{path::PathBuf, sync::Arc};
-
-use sea_orm::DatabaseConnection;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
@@ -65,7 +68,7 @@ impl StoreConfig {
 pub enum Place {
     /// A file; it and its folder are made if they don't exist, readable for this user alone.
     File(PathBuf),
-    /// In memory, gone with the last [`Store`]: for tests and trials.
+    /// In memory, gone with the last [`Store`]: no file at all. Reads share the writer's connection, one at a time.
     Memory,
 }
 
@@ -92,7 +95,9 @@ pub enum Durability {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<sqlite::Writer>,
-    readers: DatabaseConnection,
+    readers: readers::Readers,
+    /// None in memory.
+    file: Option<Arc<Path>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -114,8 +119,7 @@ impl Store {
     /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last
     /// connection folds the write-ahead log into the database, which a reader may not.
     pub async fn close(self) {
-        // A failed close leaves nothing to do: the process gives the files back.
-        let _ = self.readers.close().await;
+        self.readers.close().await;
         self.writer.close().await;
     }
 

@@ -2,7 +2,7 @@
 
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, DatabaseConnection, DbErr, EntityTrait, IntoActiveModel,
-    QueryFilter,
+    QueryFilter, QueryOrder,
 };
 
 use super::{
@@ -55,6 +55,16 @@ impl Store {
             .exec(transaction.db())
             .await;
         transaction.end(done).await.map(drop).map_err(refused)
+    }
+
+    /// The hubs that have served this database, the one that gave the latest number first.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn known_hubs(&self) -> Result<Vec<Uid>, StoreError> {
+        let rows = hub_seq::Entity::find().order_by_desc(hub_seq::Column::Seq).all(&self.readers).await;
+        rows.map(|rows| rows.into_iter().map(|row| Uid::from_stored(row.hub_id)).collect())
+            .map_err(refused("list the hubs"))
     }
 
     /// The last sequence number that this hub gave; 0 if it gave none.

@@ -1,5 +1,7 @@
-//! What tests of the store share, and the tests of opening, hubs, certificates and reads.
+//! What tests of the store share, and the tests of opening, memory, hubs, certificates, copies and reads.
 
+mod copies;
+mod memory;
 mod opening;
 mod reads;
 mod rows;

@@ -99,7 +99,7 @@ enum Events {
 pub struct Batch {
     writes: Vec<Write>,
     replies: Vec<Reply>,
-    /// Writes, the events of a batch each counted by themselves.
+    /// Writes, the events of a batch or of a run each counted by themselves.
     size: usize,
     bytes: usize,
     /// Nothing more may join it.
@@ -109,7 +109,7 @@ pub struct Batch {
 /// The bounds of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Writes, the events of a batch each counted by themselves.
+    /// Writes, the events of a batch or of a run each counted by themselves.
     pub writes: usize,
     /// Bytes.
     pub bytes: usize,
@@ -117,7 +117,11 @@ pub struct Bounds {
 
 impl Job {
     fn size(&self) -> usize {
-        if let Write::Batch { events, .. } = &self.write { events.len() } else { 1 }
+        match &self.write {
+            Write::Batch { events, .. } => events.len(),
+            Write::RunDue { events, .. } => events.len(),
+            _ => 1,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::event::code;
 
-async fn pragma(db: &sea_orm::DatabaseConnection, name: &str) -> String {
+async fn pragma(db: &impl ConnectionTrait, name: &str) -> String {
     let row = db.query_one_raw(sql::statement(format!("PRAGMA {name}"), Vec::new())).await.unwrap().unwrap();
     row.try_get_by_index::<String>(0)
         .or_else(|_| row.try_get_by_index::<i64>(0).map(|n| n.to_string()))

@@ -18,6 +18,7 @@ pub mod monitor;
 pub mod outlet;
 pub mod registry;
 pub mod scheduler;
+pub mod waiters;
 
 use std::time::Duration;
 

@@ -14,7 +14,9 @@ mod deletion;
 mod entity;
 mod error;
 mod events;
+mod first;
 mod hubs;
+mod log;
 mod migration;
 mod page;
 mod readers;
@@ -22,6 +24,7 @@ mod schedules;
 mod snapshot;
 mod sql;
 mod sqlite;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -37,8 +40,9 @@ pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
-pub use page::LogKey;
+pub use page::{LogKey, PidKey};
 pub use schedules::{Due, MAX_DUE};
+pub use standing::Standing;
 pub use write::{AttemptRow, Binding, Placed, Ran, Write, Written};
 
 /// Where the database is, and how it is kept.

@@ -3,6 +3,7 @@
 mod late;
 mod message;
 mod routes;
+mod waits;
 
 use std::time::Instant;
 
@@ -10,10 +11,15 @@ use actix::{Actor, ActorContext, Context, Handler};
 
 pub use late::RingLimits;
 pub use message::{
-    Committed, Deleted, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
+    AwaitEvent, Committed, Deleted, ForgetEvent, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe,
+    UnsubscribeNpm, Unwatch, Watch,
 };
+pub use waits::Awaited;
 
-use self::routes::{Push, Routes};
+use self::{
+    routes::{Push, Routes},
+    waits::Waits,
+};
 use super::{
     deliveries::{self, Deliveries, Dispatch},
     life::{Halt, Life},
@@ -34,11 +40,13 @@ pub struct RegistryConfig {
     pub subscriptions: usize,
 }
 
-/// - **Role**: knows what every link wants; sends each committed event to the links that want it.
-/// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence.
-/// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`LinkGone`] from connections;
-///   [`Committed`] and [`Deleted`] from the journal.
-/// - **Sends**: frames into the links' outlets; [`Dispatch`] and what was deleted to deliveries.
+/// - **Role**: knows what every link wants; sends each committed event to the links that want it, and to who waits for
+///   it.
+/// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence, the waits for events.
+/// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`AwaitEvent`], [`ForgetEvent`],
+///   [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal.
+/// - **Sends**: frames into the links' outlets, events to the waits of links; [`Dispatch`] and what was deleted to
+///   deliveries.
 /// - **Capacity**: its mailbox is offered to by connections, which refuse the request when it is full;
 ///   `Committed` comes at most once per commit. A link whose outlet is full is cut.
 /// - **On failure**: the core restarts as one; links are cut and subscribe again.
@@ -47,11 +55,12 @@ pub struct Registry {
     meter: Meter,
     metrics: Metrics,
     routes: Routes,
+    waits: Waits,
     deliveries: Handle<Deliveries>,
     _life: Life,
 }
 
-measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, LinkGone, Committed, Deleted, Halt, Panic);
+measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, AwaitEvent, ForgetEvent, LinkGone, Committed, Deleted, Halt, Panic);
 
 impl Registry {
     /// A registry after the events up to `head`.
@@ -68,6 +77,7 @@ impl Registry {
             meter,
             metrics,
             routes: Routes::new(config.ring, head, config.subscriptions),
+            waits: Waits::default(),
             deliveries,
             _life: life,
         }
@@ -146,6 +156,25 @@ impl Handler<Unwatch> for Registry {
     }
 }
 
+impl Handler<AwaitEvent> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: AwaitEvent, _: &mut Self::Context) {
+        let AwaitEvent { who, what, found, seated } = message;
+        self.waits.add(who, what, found);
+        // Whoever doesn't hear it is gone, and is about to say so.
+        let _ = seated.send(());
+    }
+}
+
+impl Handler<ForgetEvent> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: ForgetEvent, _: &mut Self::Context) {
+        self.waits.remove(message.who, message.what);
+    }
+}
+
 impl Handler<LinkGone> for Registry {
     type Result = ();
 
@@ -162,6 +191,7 @@ impl Handler<Committed> for Registry {
         for (outlet, push) in self.routes.dispatch(&events, Instant::now()) {
             self.push(&outlet, push);
         }
+        self.waits.dispatch(&events);
         self.deliveries.signal(Dispatch(events));
     }
 }

@@ -46,6 +46,8 @@ pub struct HubMetrics {
     pub schedules_executed: Counter,
     /// From when an event was due to its dispatch.
     pub schedule_lateness: Histogram,
+    /// Events and outcomes that links wait for.
+    pub waits: Gauge,
 
     /// Links that are up.
     pub links: Gauges<Dialect>,
@@ -103,6 +105,7 @@ impl HubMetrics {
             schedules_waiting: Gauge::default(),
             schedules_executed: Counter::default(),
             schedule_lateness: Histogram::times(),
+            waits: Gauge::default(),
             links: Gauges::default(),
             links_opened: Counters::default(),
             cuts: Counters::default(),

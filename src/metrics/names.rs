@@ -79,6 +79,7 @@ definitions! {
     ORPHANS: Counter "eventflow_events_orphaned" "Events that matched no binding of the default group when dispatched.";
     PENDING: Gauge "eventflow_events_pending" "Events of the default group that wait for a consumer.";
     IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events of the default group that consumers hold.";
+    WAITS: Gauge "eventflow_waits" "Events and outcomes that links wait for.";
 
     SCHEDULES: Gauge "eventflow_schedules_waiting" "Scheduled events whose time is yet to come.";
     SCHEDULES_EXECUTED: Counter "eventflow_schedules_executed" "Scheduled events that were published.";

@@ -117,7 +117,8 @@ impl Renderer {
         out.gauge(names::IN_FLIGHT, &hub.in_flight)?;
         out.gauge(names::SCHEDULES, &hub.schedules_waiting)?;
         out.counter(names::SCHEDULES_EXECUTED, &hub.schedules_executed)?;
-        out.metric(names::LATENESS, |out| histogram(out, &hub.schedule_lateness))
+        out.metric(names::LATENESS, |out| histogram(out, &hub.schedule_lateness))?;
+        out.gauge(names::WAITS, &hub.waits)
     }
 
     fn links(&self, out: &mut Writer) -> Result<(), Error> {

@@ -108,6 +108,8 @@ pub struct HubSnapshot {
     pub schedules_waiting: i64,
     pub schedules_executed: u64,
     pub schedule_lateness: TimesSnapshot,
+    /// Events and outcomes that links wait for.
+    pub waits: i64,
     pub links: BTreeMap<&'static str, i64>,
     pub links_opened: BTreeMap<&'static str, u64>,
     pub cuts: BTreeMap<&'static str, u64>,
@@ -156,6 +158,7 @@ impl Metrics {
             schedules_waiting: hub.schedules_waiting.get(),
             schedules_executed: hub.schedules_executed.get(),
             schedule_lateness: times(&hub.schedule_lateness),
+            waits: hub.waits.get(),
             links: gauges(&hub.links),
             links_opened: counters(&hub.links_opened),
             cuts: counters(&hub.cuts),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::binding::PageWanted;
 use crate::{
     actors::outlet::{ClaimPush, LinkId, Outlet},
-    event::{EventId, Outcome, Uid},
+    event::{EventId, Fault, Outcome, Uid, code},
     wire::{Attempt, Req, Token},
 };
 
@@ -63,4 +63,13 @@ pub struct Effects {
     pub orphans: u64,
     /// Claims that came back from lost links.
     pub returned: u64,
+}
+
+/// The answer to who doesn't hold the claim that it names.
+pub fn claim_lost() -> Fault {
+    Fault::refused(
+        code::CLAIM_LOST,
+        "this link doesn't hold that claim: the event was offered to somebody else, or its outcome is recorded; \
+         drop the result",
+    )
 }

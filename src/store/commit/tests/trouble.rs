@@ -151,7 +151,7 @@ fn futures_are_send() {
     is_send(
         |store| async move { store.open_page(&hub(), 0, (&Pattern::any(), &Pattern::any()), 1, 1).await },
     );
-    is_send(|store| async move { store.log_page(&event("e").domain, &event("e").pid, None, 1, 1).await });
+    is_send(|store| async move { store.pids_page(&event("e").domain, None, 1).await });
     is_send(|store| async move { store.trace(&id("e")).await });
     is_send(|store| async move { store.register_hub(&hub_row("H")).await });
     is_send(|store| async move { crate::pki::CertificateRows::current(&store, "id").await });

@@ -41,6 +41,7 @@ use super::{
     monitor::{Monitor, Notice},
     outlet::{Cut, Outflow, Outlet, Word},
     registry::{self, Registry},
+    scheduler::Scheduler,
     warden::Warden,
 };
 use crate::{
@@ -60,7 +61,7 @@ pub struct ConnectionConfig {
     pub records: Limits,
     /// Sizes within them.
     pub parse: ParseLimits,
-    /// Whether spokes may delete what is stored.
+    /// Whether spokes may delete what is stored, and cancel schedules.
     pub may_delete: bool,
     /// What may wait to be written, in bytes.
     pub outbound_bytes: usize,
@@ -79,13 +80,18 @@ pub struct Core {
     pub registry: Handle<Registry>,
     /// Claims.
     pub deliveries: Handle<Deliveries>,
+    /// Schedules. Connections don't talk to it.
+    pub scheduler: Handle<Scheduler>,
 }
 
 impl Core {
     /// Whether all of it is there.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.journal.is_alive() && self.registry.is_alive() && self.deliveries.is_alive()
+        self.journal.is_alive()
+            && self.registry.is_alive()
+            && self.deliveries.is_alive()
+            && self.scheduler.is_alive()
     }
 }
 

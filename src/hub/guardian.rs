@@ -32,8 +32,8 @@ use crate::{
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
 };
 
-/// Actors of a core: journal, registry, deliveries.
-const CORE: usize = 3;
+/// Actors of a core: journal, registry, deliveries, scheduler.
+const CORE: usize = 4;
 /// The core may fail so often…
 const FAILURES: usize = 3;
 /// …within this time; once more, and the hub ends.
@@ -205,7 +205,7 @@ impl Guardian {
             return;
         }
         match kind {
-            ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries => {
+            ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries | ActorKind::Scheduler => {
                 self.members = self.members.saturating_sub(1);
                 if generation == self.generation {
                     tracing::error!(actor = kind.as_str(), panicked, "the core failed and restarts");
@@ -286,6 +286,7 @@ impl Guardian {
 
 /// Ends a core; the journal once its commit is through.
 fn halt(core: &Core) {
+    core.scheduler.signal(Halt);
     core.registry.signal(Halt);
     core.deliveries.signal(Halt);
     core.journal.signal(Halt);
@@ -308,6 +309,7 @@ impl Handler<InjectPanic> for Guardian {
             (ActorKind::Journal, Some(core)) => core.journal.signal(crate::actors::journal::Panic),
             (ActorKind::Registry, Some(core)) => core.registry.signal(crate::actors::registry::Panic),
             (ActorKind::Deliveries, Some(core)) => core.deliveries.signal(crate::actors::deliveries::Panic),
+            (ActorKind::Scheduler, Some(core)) => core.scheduler.signal(crate::actors::scheduler::Panic),
             (kind, _) => tracing::warn!(actor = kind.as_str(), "no such part of the core to panic"),
         }
     }

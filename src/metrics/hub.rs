@@ -40,6 +40,12 @@ pub struct HubMetrics {
     pub pending: Gauge,
     /// Events of the default group that consumers hold.
     pub in_flight: Gauge,
+    /// Scheduled events whose time is yet to come, as of the last count and what happened since.
+    pub schedules_waiting: Gauge,
+    /// Scheduled events that were published.
+    pub schedules_executed: Counter,
+    /// From when an event was due to its dispatch.
+    pub schedule_lateness: Histogram,
     /// Events and outcomes that links wait for.
     pub waits: Gauge,
 
@@ -103,6 +109,9 @@ impl HubMetrics {
             orphans: Counter::default(),
             pending: Gauge::default(),
             in_flight: Gauge::default(),
+            schedules_waiting: Gauge::default(),
+            schedules_executed: Counter::default(),
+            schedule_lateness: Histogram::times(),
             waits: Gauge::default(),
             links: Gauges::default(),
             links_opened: Counters::default(),

@@ -48,6 +48,8 @@ labels! {
         Registry = "registry",
         /// Hands events to consumers.
         Deliveries = "deliveries",
+        /// Runs what is scheduled.
+        Scheduler = "scheduler",
         /// Gathers numbers and states.
         Monitor = "monitor",
         /// Keeps the certificates.

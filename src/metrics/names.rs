@@ -81,6 +81,10 @@ definitions! {
     IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events of the default group that consumers hold.";
     WAITS: Gauge "eventflow_waits" "Events and outcomes that links wait for.";
 
+    SCHEDULES: Gauge "eventflow_schedules_waiting" "Scheduled events whose time is yet to come.";
+    SCHEDULES_EXECUTED: Counter "eventflow_schedules_executed" "Scheduled events that were published.";
+    LATENESS: Histogram "eventflow_schedule_lateness" ["seconds"] "Time from when an event was due to its dispatch.";
+
     LINKS: Gauge "eventflow_links" {"dialect"} "Links that are up.";
     LINKS_OPENED: Counter "eventflow_links_opened" {"dialect"} "Links that came up.";
     CUTS: Counter "eventflow_links_cut" {"reason"} "Links that the hub ended.";

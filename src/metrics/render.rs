@@ -116,6 +116,9 @@ impl Renderer {
         out.counter(names::ORPHANS, &hub.orphans)?;
         out.gauge(names::PENDING, &hub.pending)?;
         out.gauge(names::IN_FLIGHT, &hub.in_flight)?;
+        out.gauge(names::SCHEDULES, &hub.schedules_waiting)?;
+        out.counter(names::SCHEDULES_EXECUTED, &hub.schedules_executed)?;
+        out.metric(names::LATENESS, |out| histogram(out, &hub.schedule_lateness))?;
         out.gauge(names::WAITS, &hub.waits)
     }
 

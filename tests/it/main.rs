@@ -9,6 +9,7 @@ mod a_certificate_is_renewed_under_load;
 mod a_claim_ends_with_its_link;
 mod a_consumer_comes_late;
 mod a_revoked_link_is_cut;
+mod a_schedule_is_exact_and_once;
 mod a_subscriber_comes_late;
 mod a_subscription_resumes;
 mod acked_is_committed;

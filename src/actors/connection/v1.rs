@@ -26,7 +26,7 @@ use crate::{
 /// How long a client waits after a mailbox was full.
 pub(super) const FULL_WAIT: Duration = Duration::from_millis(50);
 /// The verbs whose refusal counts as that of a publish.
-const PUBLISHES: [&str; 3] = ["publish", "batch", "persist"];
+const PUBLISHES: [&str; 4] = ["publish", "batch", "persist", "schedule"];
 /// What is kept of the name that a client gives itself, in characters.
 const CLIENT_NAME: usize = 64;
 
@@ -89,6 +89,10 @@ impl Connection {
             Request::Publish { req, event } => self.publish(req, Storing::Publish(event), gathered),
             Request::Persist { req, event } => self.publish(req, Storing::Persist(event), gathered),
             Request::Batch { req, events } => self.publish(req, Storing::Batch(events), gathered),
+            Request::Schedule { req, due, event } => {
+                self.publish(req, Storing::Schedule(due, event), gathered);
+            }
+            Request::Cancel { req, id } => self.amend(req, Amendment::Cancel(id), gathered),
             Request::Associate { req, id, with } => {
                 self.amend(req, Amendment::Associate(id, with), gathered);
             }

@@ -8,6 +8,7 @@ mod group;
 mod joins;
 mod message;
 mod outcomes;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +19,8 @@ use tokio::sync::oneshot;
 
 pub use effects::{Ended, Finish, Verdict};
 pub use message::{
-    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Holder, InFlight, LinkGone, Panic,
-    Recorded, Settle, Settled, Stop,
+    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Held, Holder, Holding, InFlight,
+    LinkGone, Panic, Recorded, Settle, Settled, Stop,
 };
 
 use self::{
@@ -35,6 +36,7 @@ use super::{
     life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{Frame, LinkId},
+    snapshot::Snapshot,
     waiters::Waiters,
 };
 use crate::{
@@ -78,7 +80,8 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
 ///   for outcomes.
 /// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`] from
-///   connections; [`Dispatch`] and [`Deleted`] from the registry; [`Recorded`] from the journal.
+///   connections; [`Dispatch`] and [`Deleted`] from the registry; [`Recorded`] from the journal; [`Snapshot`] and
+///   [`Holding`] from the hub.
 /// - **Sends**: claims and answers into the links' outlets; word of outcomes to the waits of links; outcomes, attempts,
 ///   bindings and cursors to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
@@ -107,7 +110,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -169,6 +172,10 @@ impl Deliveries {
         let hub = self.metrics.hub();
         for (outlet, claims) in effects.claims.into_values() {
             hub.claims.add(claims.len() as u64);
+            for claim in &claims {
+                let (event, attempt) = (&claim.event.event, claim.attempt);
+                tracing::trace!(event.id = %event.id, domain = %event.domain, conn.id = %outlet.id(), attempt, "handed out");
+            }
             // A link that is cut reports its end, and its claims come back.
             outlet.send(Frame::Claims(claims));
         }
@@ -182,6 +189,10 @@ impl Deliveries {
         hub.reoffered.add(effects.returned);
         hub.pending.set_len(self.group.waiting());
         hub.in_flight.set_len(self.group.in_flight());
+        for finish in &effects.finishes {
+            let Finish { event_id, outcome, consumer, .. } = finish;
+            tracing::trace!(event.id = %event_id, spoke.id = %consumer, ?outcome, "ended");
+        }
         if !effects.finishes.is_empty() || !effects.ended.is_empty() {
             self.journal.signal(Record { finishes: effects.finishes, ended: effects.ended });
         }

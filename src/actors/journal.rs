@@ -2,8 +2,10 @@
 
 mod amend;
 mod batch;
+mod due;
 mod message;
 mod sequence;
+mod snapshot;
 
 use std::{
     collections::VecDeque,
@@ -13,6 +15,7 @@ use std::{
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::watch;
 
+pub use due::RunDue;
 pub use message::{
     Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record,
     Storing,
@@ -24,6 +27,7 @@ use super::{
     clock::{now_micros, now_millis},
     life::{Halt, Life},
     mail::measured,
+    snapshot::Snapshot,
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -51,10 +55,10 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`] and [`Amend`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
-///   [`Connect`], [`Close`] and [`Backlog`] from the hub.
+/// - **Receives**: [`Publish`] and [`Amend`] from connections, [`RunDue`] from the scheduler, [`Record`] and [`Bind`]
+///   from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`] and [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
-///   deliveries.
+///   deliveries, `Scheduled` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit and always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
@@ -78,7 +82,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Amend, Record, Bind, Note, Close, Backlog, Halt, Panic);
+measured!(Journal: Connect, Publish, Amend, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -167,6 +171,9 @@ impl Journal {
         if !told.committed.is_empty() {
             peers.registry.signal(super::registry::Committed(told.committed));
         }
+        if !told.scheduled.is_empty() {
+            peers.scheduler.signal(super::scheduler::Scheduled(told.scheduled));
+        }
         if !told.gone.is_empty() || !told.owed.is_empty() {
             peers.registry.signal(super::registry::Deleted { gone: told.gone, owed: told.owed });
         }
@@ -227,6 +234,7 @@ impl Journal {
 fn has_stored(written: &Written) -> bool {
     match written {
         Written::Published(published) => published.fresh,
+        Written::Scheduled { fresh, .. } => *fresh,
         Written::Batch(all) => all.iter().any(|published| published.fresh),
         _ => false,
     }

@@ -328,4 +328,14 @@ pub(super) static SETTINGS: &[Setting] = &[
         "TCP keep-alive of links of the npm dialect"
     )
     .npm(&[npm("EVENTFLOW_HUB_KEEP_ALIVE_INTERVAL", "ms")]),
+    setting!(
+        "schedules.poll",
+        schedules.poll,
+        form::duration().within(TEN_MS, HOUR),
+        "How often the database is read for schedules that others than this hub wrote into it"
+    )
+    .npm(&[
+        npm("EVENTFLOW_HUB_SHEDULED_INTERVAL_DELAY", "ms"),
+        npm("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "ms"),
+    ]),
 ];

@@ -1,5 +1,7 @@
 //! Builds the cast from factories, restarts what fails, drains and stops.
 
+mod snapshot;
+
 use std::{
     collections::VecDeque,
     sync::Arc,
@@ -12,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     HubError,
+    cast::{Asked, Cast},
     core::{CoreParts, start},
     drain::{self, DrainOutcome, Draining},
 };
@@ -22,13 +25,15 @@ use crate::{
         listener::{self, Door, Listener, ListenerConfig},
         mail::{Handle, mail, measured},
         monitor::{Monitor, Notice, UseJournal},
+        snapshot::{Snapshot, Stall},
+        warden::{Attend, Warden},
     },
     event::Uid,
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
 };
 
-/// Actors of a core: journal, registry, deliveries.
-const CORE: usize = 3;
+/// Actors of a core: journal, registry, deliveries, scheduler.
+const CORE: usize = 4;
 /// The core may fail so often…
 const FAILURES: usize = 3;
 /// …within this time; once more, and the hub ends.
@@ -63,6 +68,8 @@ pub struct GuardianParts {
     pub exits: mpsc::UnboundedReceiver<Exited>,
     /// For the listener.
     pub listener: ListenerConfig,
+    /// Started.
+    pub warden: Handle<Warden>,
     /// Bound.
     pub socket: tokio::net::TcpListener,
     /// The threads of links, to be joined at the end.
@@ -75,7 +82,7 @@ pub struct GuardianParts {
 
 /// - **Role**: starts the cast, restarts the core as one when one of it fails, drains and stops.
 /// - **Owns**: the factories, the threads of links, the generation of the core.
-/// - **Receives**: [`Drain`] and [`InjectPanic`] from the hub's handle; exits of actors by a channel.
+/// - **Receives**: [`Drain`], [`Snapshot`], [`InjectPanic`] and [`Stall`] from the hub's handle; exits of actors by a channel.
 /// - **Sends**: cuts, halts and drain steps to all others.
 /// - **Capacity**: a handful of messages in a life; exits are bounded by the actors.
 /// - **On failure**: the hub's thread ends, and with it the hub; its handle reports that.
@@ -102,7 +109,7 @@ pub struct Guardian {
     _life: Life,
 }
 
-measured!(Guardian: InjectPanic, Drain);
+measured!(Guardian: InjectPanic, Stall, Drain, Snapshot);
 
 impl std::fmt::Debug for Guardian {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -111,11 +118,21 @@ impl std::fmt::Debug for Guardian {
 }
 
 impl Guardian {
-    /// Starts the rest of the cast around the first core.
+    /// Starts the rest of the cast around the first core. Returns too what knows all of it.
     #[must_use]
-    pub fn start(parts: GuardianParts) -> Handle<Self> {
-        let GuardianParts { hub, core: parts, first, exits, listener, socket, arbiters, grace, gave_up } =
-            parts;
+    pub fn start(parts: GuardianParts) -> (Handle<Self>, Cast) {
+        let GuardianParts {
+            hub,
+            core: parts,
+            first,
+            exits,
+            listener,
+            warden,
+            socket,
+            arbiters,
+            grace,
+            gave_up,
+        } = parts;
         let metrics = parts.metrics.clone();
         let life = |kind| Life::begin(kind, 0, metrics.meter(kind), parts.exits.clone());
         let monitor = start(&metrics, ActorKind::Monitor, MAILBOX, |meter, _| {
@@ -130,10 +147,13 @@ impl Guardian {
                 core: core.subscribe(),
                 store: parts.store.clone(),
                 monitor: monitor.clone(),
+                warden: warden.clone(),
             };
             Listener::new(door, metrics.clone(), meter.clone(), life(ActorKind::Listener))
         });
-        start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
+        warden.signal(Attend { listener: listener.clone(), monitor: monitor.clone() });
+        let (watched, listening, monitoring) = (core.subscribe(), listener.clone(), monitor.clone());
+        let guardian = start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
             meter: meter.clone(),
             metrics: metrics.clone(),
             core,
@@ -151,7 +171,16 @@ impl Guardian {
             draining: false,
             _life: life(ActorKind::Guardian),
             parts: parts.clone(),
-        })
+        });
+        let cast = Cast {
+            guardian: guardian.clone(),
+            core: watched,
+            listener: listening,
+            monitor: monitoring,
+            metrics,
+            asked: Asked::default().into(),
+        };
+        (guardian, cast)
     }
 
     /// One exit after the other, for as long as the guardian lives.
@@ -176,7 +205,7 @@ impl Guardian {
             return;
         }
         match kind {
-            ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries => {
+            ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries | ActorKind::Scheduler => {
                 self.members = self.members.saturating_sub(1);
                 if generation == self.generation {
                     tracing::error!(actor = kind.as_str(), panicked, "the core failed and restarts");
@@ -185,8 +214,8 @@ impl Guardian {
                 }
                 self.remake_core(ctx);
             }
-            // Connections come and go; these two must not.
-            ActorKind::Listener | ActorKind::Monitor => self.give_up(kind, 1),
+            // Connections come and go; these must not.
+            ActorKind::Listener | ActorKind::Monitor | ActorKind::Warden => self.give_up(kind, 1),
             ActorKind::Connection | ActorKind::Guardian => {}
         }
     }
@@ -257,6 +286,7 @@ impl Guardian {
 
 /// Ends a core; the journal once its commit is through.
 fn halt(core: &Core) {
+    core.scheduler.signal(Halt);
     core.registry.signal(Halt);
     core.deliveries.signal(Halt);
     core.journal.signal(Halt);
@@ -279,6 +309,7 @@ impl Handler<InjectPanic> for Guardian {
             (ActorKind::Journal, Some(core)) => core.journal.signal(crate::actors::journal::Panic),
             (ActorKind::Registry, Some(core)) => core.registry.signal(crate::actors::registry::Panic),
             (ActorKind::Deliveries, Some(core)) => core.deliveries.signal(crate::actors::deliveries::Panic),
+            (ActorKind::Scheduler, Some(core)) => core.scheduler.signal(crate::actors::scheduler::Panic),
             (kind, _) => tracing::warn!(actor = kind.as_str(), "no such part of the core to panic"),
         }
     }

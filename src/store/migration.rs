@@ -2,6 +2,8 @@
 
 mod m20261201_000001_core;
 mod m20261201_000003_reads;
+mod m20261202_000002_schedule;
+mod m20261202_000010_certificate;
 
 use sea_orm::DynIden;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait, sea_query::IntoIden};
@@ -14,7 +16,12 @@ struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m20261201_000001_core::Migration), Box::new(m20261201_000003_reads::Migration)]
+        vec![
+            Box::new(m20261201_000001_core::Migration),
+            Box::new(m20261201_000003_reads::Migration),
+            Box::new(m20261202_000002_schedule::Migration),
+            Box::new(m20261202_000010_certificate::Migration),
+        ]
     }
 
     /// A name of our own: an application may keep its tables, and its migrations, in the same database.

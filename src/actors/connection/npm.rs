@@ -33,14 +33,9 @@ impl Connection {
             self.metrics.hub().npm_ignored.inc();
             // One line a link: who sends millions mustn't fill the log.
             if std::mem::replace(&mut self.ignored_some, true) {
-                tracing::debug!(conn.id = %self.outlet.id(), what, "an npm record is ignored");
+                tracing::debug!(what, "an npm record is ignored");
             } else {
-                tracing::info!(
-                    conn.id = %self.outlet.id(),
-                    spoke.id = %self.uid,
-                    what,
-                    "an npm record is ignored; further ones of this link are only counted"
-                );
+                tracing::info!(what, "an npm record is ignored; further ones of this link are only counted");
             }
         }
     }

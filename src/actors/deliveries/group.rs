@@ -2,6 +2,7 @@
 //! it takes `now` and reads no clock.
 
 mod deleted;
+mod state;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -22,6 +23,8 @@ use crate::{
     event::{Outcome, Pattern, PatternIndex, Uid},
     wire::{Attempt, Req, Token},
 };
+
+pub use state::GroupState;
 
 /// An event in somebody's hands.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What [`Deliveries`](super::Deliveries) receives.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
@@ -138,6 +138,15 @@ mail!(Recorded => ());
 #[derive(Debug)]
 pub struct Holder(pub u64);
 mail!(Holder => Option<Uid>);
+
+/// Asks how many events the consumers of each of these links hold.
+#[derive(Debug)]
+pub struct Holding(pub Arc<[LinkId]>);
+mail!(Holding => Held);
+
+/// The answer, by link.
+#[derive(Debug, actix::MessageResponse)]
+pub struct Held(pub HashMap<LinkId, usize>);
 
 /// Nothing is handed out from here on.
 #[derive(Debug)]

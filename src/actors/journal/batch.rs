@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{
     amend::{self, Deleting},
+    due,
     message::{Publishing, Storing},
     sequence::Sequence,
 };
@@ -20,7 +21,7 @@ use crate::{
     },
     event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{AttemptRow, Binding, Gone, Placed, StoreError, Write, Written},
+    store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Write, Written},
     wire::{Answer, Attempt, Published, Req, Token},
 };
 
@@ -36,7 +37,7 @@ pub enum ReplyTo {
         /// Its place in the link's window.
         permit: WindowPermit,
     },
-    /// The link that asked for an association.
+    /// The link that asked for an association, or for the end of a schedule.
     Amender {
         /// The link.
         outlet: Outlet,
@@ -45,6 +46,8 @@ pub enum ReplyTo {
         /// Its place among the link's changes.
         permit: AmendPermit,
     },
+    /// The scheduler, how many of what is due ran.
+    Scheduler(oneshot::Sender<Result<usize, Fault>>),
     /// The link that asked for a deletion.
     Deleter(Deleting),
     /// Deliveries, about the outcome of a claim.
@@ -89,6 +92,8 @@ enum Events {
     None,
     One(Event, u64),
     Several(Vec<Placed>),
+    /// Not to be dispatched yet.
+    Later(Due),
 }
 
 /// The writes of one transaction.
@@ -96,7 +101,7 @@ enum Events {
 pub struct Batch {
     writes: Vec<Write>,
     replies: Vec<Reply>,
-    /// Writes, the events of a batch each counted by themselves.
+    /// Writes, the events of a batch or of a run each counted by themselves.
     size: usize,
     bytes: usize,
     /// Nothing more may join it.
@@ -106,7 +111,7 @@ pub struct Batch {
 /// The bounds of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Writes, the events of a batch each counted by themselves.
+    /// Writes, the events of a batch or of a run each counted by themselves.
     pub writes: usize,
     /// Bytes.
     pub bytes: usize,
@@ -114,7 +119,11 @@ pub struct Bounds {
 
 impl Job {
     fn size(&self) -> usize {
-        if let Write::Batch { events, .. } = &self.write { events.len() } else { 1 }
+        match &self.write {
+            Write::Batch { events, .. } => events.len(),
+            Write::RunDue { events, .. } => events.len(),
+            _ => 1,
+        }
     }
 }
 
@@ -163,6 +172,14 @@ impl Batch {
                 self.closed = true;
                 Events::None
             }
+            Write::Schedule { event, due, .. } => {
+                event.timestamp = due::stored_at(now);
+                Events::Later(due::of(event, *due))
+            }
+            Write::RunDue { events, .. } => {
+                due::place(events, sequence, now);
+                Events::None
+            }
             _ => Events::None,
         };
         self.writes.push(write);
@@ -180,6 +197,8 @@ impl Batch {
 pub struct Told {
     /// Events to dispatch, in sequence.
     pub committed: Vec<Arc<Dispatched>>,
+    /// What is to run at its time.
+    pub scheduled: Vec<Due>,
     /// Outcomes and attempts.
     pub recorded: Recorded,
     /// Deleted events.
@@ -197,7 +216,10 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
     for (Reply { to, events }, result) in replies.into_iter().zip(results) {
         match to {
             ReplyTo::Publisher { outlet, req, permit } => {
-                let result = published(events, result, &mut told.committed, metrics);
+                let result = match events {
+                    Events::Later(due) => due::scheduled(due, result, &mut told.scheduled, metrics),
+                    events => published(events, result, &mut told.committed, metrics),
+                };
                 if let Err(fault) = &result {
                     metrics.refused.of(Refusal::of(&fault.code)).inc();
                 }
@@ -211,11 +233,19 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             ReplyTo::Amender { outlet, req, permit } => {
                 let done = match result {
                     Ok(Written::Done) => Ok(Answer::Done),
+                    Ok(Written::Cancelled) => {
+                        metrics.schedules_waiting.dec();
+                        Ok(Answer::Done)
+                    }
                     Ok(other) => Err(mismatch(&other)),
                     Err(error) => Err(Fault::from(error)),
                 };
                 outlet.answer(req, done);
                 drop(permit);
+            }
+            ReplyTo::Scheduler(done) => {
+                // A scheduler that is gone is part of a core that restarts.
+                let _ = done.send(due::ran(result, &mut told.committed, metrics));
             }
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Claim { event_id, token, outcome } => {
@@ -322,6 +352,10 @@ pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
         Storing::Persist(event) => {
             let weight = event.weight();
             (Write::Persist(untimed(event)), weight)
+        }
+        Storing::Schedule(due, event) => {
+            let weight = event.weight();
+            (Write::Schedule { event: untimed(event), due, publisher }, weight)
         }
         Storing::Batch(events) => {
             let weight = events.iter().map(NewEvent::weight).sum();

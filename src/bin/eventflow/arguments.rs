@@ -8,6 +8,7 @@ use eventflow::{event::code, wire::HubAddress};
 use crate::{
     association::{Associate, Dissociate},
     backup::Backup,
+    cert::Cert,
     consume::Consume,
     delete::Delete,
     failure::with_code,
@@ -160,6 +161,7 @@ pub(crate) enum Command {
     Dissociate(Dissociate),
     Delete(Delete),
     Backup(Backup),
+    Cert(Cert),
     Hub(Hub),
     Completions(Completions),
     Man(Man),
@@ -186,6 +188,7 @@ impl Command {
             Self::Associate(Associate { link }) | Self::Dissociate(Dissociate { link }) => {
                 (false, Some(link.timeout))
             }
+            Self::Cert(_) => (false, None),
             // They need no link.
             Self::Backup(_) | Self::Hub(_) | Self::Completions(_) | Self::Man(_) | Self::Docs(_) => {
                 (false, None)

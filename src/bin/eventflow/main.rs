@@ -4,6 +4,7 @@ mod admin;
 mod arguments;
 mod association;
 mod backup;
+mod cert;
 mod commands;
 mod connect;
 mod consume;
@@ -97,6 +98,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Dissociate(arguments) => association::dissociate(arguments, link()?, printer, stop).await,
         Command::Delete(arguments) => delete::run(arguments, link()?, printer, stop).await,
         Command::Backup(arguments) => backup::run(arguments, &cli.link.data_folder, printer, stop).await,
+        Command::Cert(arguments) => cert::run(arguments, &cli.link.data_folder, link, printer, stop).await,
         Command::Hub(arguments) => hub::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Completions(arguments) => manual::completions(&arguments, printer),
         Command::Man(arguments) => manual::man(&arguments, printer),

@@ -50,7 +50,10 @@ pub(super) async fn write(
             | Write::Attempt(_)
             | Write::Associate { .. }
             | Write::Dissociate { .. }
-            | Write::Delete(_) => {}
+            | Write::Delete(_)
+            | Write::Schedule { .. }
+            | Write::Cancel { .. }
+            | Write::RunDue { .. } => {}
         }
     }
     for piece in pieces(&lines) {

@@ -79,6 +79,7 @@ async fn how_the_link_stands() {
     at.event("e1", "created", json!(null)).await;
     assert!(at.spoke.status().hub.is_some());
     let said = at.row("how the link stands", &[("ID", "e1")], "").await.well();
-    assert!(said.stderr.contains(at.spoke.status().hub.unwrap().as_str()), "{said:?}");
+    let hub = at.spoke.status().hub.unwrap();
+    assert!(said.stderr.contains(&*hub), "{said:?}");
     at.leave().await;
 }

@@ -35,7 +35,7 @@ Exit codes:
   4   not in time: what was waited for didn't come
   69  no hub could be reached, or it is stopping
   77  the credentials can't be used
-  130 cut short by a second signal
+  130 cut short by a signal
 
 People's output on a terminal; JSON lines with --json and wherever standard output is no terminal.
 The first SIGINT or SIGTERM ends what is under way, the second cuts it short: commands of --exec are

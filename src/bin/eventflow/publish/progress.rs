@@ -79,6 +79,7 @@ fn visible() -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} lines, {per_sec}{msg}") {
         bar.set_style(style);
     }
+    bar.tick();
     bar.enable_steady_tick(TICK);
     bar
 }

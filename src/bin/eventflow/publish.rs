@@ -129,7 +129,7 @@ async fn outcome(
         let outcome = spoke.outcome(id, left.max(wait::LAST_LOOK)).await;
         outcome.map_err(|error| RequestError::Unanswered { id: id.clone(), published, error })
     };
-    stop.unless_requested(outcome).await
+    stop.unless_requested(connect::telling(spoke, outcome)).await
 }
 
 /// What became of one publish, for programs.

@@ -46,7 +46,7 @@ pub(crate) async fn run(
             error,
         })
     };
-    let answer = stop.unless_requested(answer).await?;
+    let answer = stop.unless_requested(connect::telling(&spoke, answer)).await?;
     spoke.close().await;
     printer.event(&answer)?;
     Ok(printer.flush()?)

@@ -59,10 +59,7 @@ pub(crate) async fn run(
             None => print(&mut events, &mut printer, &end, &stop).await,
         }
     };
-    let ended = tokio::select! {
-        ended = work => ended,
-        never = connect::tell_absences(&spoke) => match never {},
-    };
+    let ended = connect::telling(&spoke, work).await;
     printer.flush()?;
     drop(events);
     tokio::select! {

@@ -75,7 +75,8 @@ pub(crate) async fn run(
     let ended = match &arguments.outcome {
         Some(id) => Some(outcome(&spoke, id, timeout, &mut printer, &stop).await?),
         None => {
-            let event = stop.unless_requested(spoke.wait(arguments.wanted().timeout(timeout))).await?;
+            let waiting = connect::telling(&spoke, spoke.wait(arguments.wanted().timeout(timeout)));
+            let event = stop.unless_requested(waiting).await?;
             printer.event(&event)?;
             None
         }
@@ -116,7 +117,8 @@ async fn outcome(
     printer: &mut Printer,
     stop: &Stop,
 ) -> Result<Ended, Failure> {
-    let ended = stop.unless_requested(spoke.outcome(id, timeout)).await?;
+    let waiting = connect::telling(spoke, spoke.outcome(id, timeout));
+    let ended = stop.unless_requested(waiting).await?;
     let line = match printer.style() {
         Style::Json => json(&Outcome { id, ended: &ended }),
         Style::People { .. } => told(&ended),

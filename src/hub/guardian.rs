@@ -177,6 +177,7 @@ impl Guardian {
             core: watched,
             listener: listening,
             monitor: monitoring,
+            warden,
             metrics,
             asked: Asked::default().into(),
         };

@@ -15,6 +15,7 @@ pub mod life;
 pub mod listener;
 pub mod mail;
 pub mod monitor;
+pub mod npm;
 pub mod outlet;
 pub mod registry;
 

@@ -32,7 +32,7 @@ pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
 pub use page::LogKey;
-pub use write::{AttemptRow, Binding, Write, Written};
+pub use write::{AttemptRow, Binding, NotTaken, Taken, Write, Written};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

@@ -4,9 +4,12 @@ mod binding;
 mod budget;
 mod consumer;
 mod effects;
+mod feeds;
 mod group;
+mod guards;
 mod joins;
 mod message;
+mod npm;
 #[cfg(test)]
 mod tests;
 
@@ -14,15 +17,17 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 
-pub use effects::{Ended, Finish, Verdict};
+pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use message::{
-    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, Panic, Recorded, Settle, Settled, Stop,
+    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved,
+    Settle, Settled, Stop,
 };
 
 use self::{
     binding::{Binding, Page, PageWanted, Waiting},
     consumer::ConsumerKey,
     effects::Effects,
+    feeds::Feeds,
     group::Group,
 };
 use super::{
@@ -70,11 +75,12 @@ const ENDED: [&str; 2] = [code::CLAIM_LOST, code::EVENT_NOT_FOUND];
 const TOKENS_PER_EPOCH: u64 = 1 << 36;
 
 /// - **Role**: chooses a consumer for each event that a binding of the default group matches, and knows what
-///   each consumer holds.
-/// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding.
-/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`LinkGone`] from connections; [`Dispatch`] from the
-///   registry; [`Recorded`] from the journal.
-/// - **Sends**: claims and answers into the links' outlets; outcomes, attempts, bindings and cursors to the
+///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
+/// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; which
+///   events npm links were told of.
+/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`LinkGone`] from connections; [`Dispatch`],
+///   [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the journal.
+/// - **Sends**: claims, answers and npm records into the links' outlets; outcomes, claims of shared events, attempts, bindings and cursors to the
 ///   journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
 ///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
@@ -87,6 +93,7 @@ pub struct Deliveries {
     store: Store,
     journal: Handle<Journal>,
     group: Group,
+    feeds: Feeds,
     /// Ids of bindings, by their patterns.
     known: HashMap<(String, String), i64>,
     /// Consumers whose binding is being made, each with a number of its own: one that stops and comes again under
@@ -100,7 +107,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, NpmCame, NpmLeft, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -135,6 +142,7 @@ impl Deliveries {
             store,
             journal,
             group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH), loaded.head, link_bytes),
+            feeds: Feeds::default(),
             known: HashMap::new(),
             joining: HashMap::new(),
             joins: 0,
@@ -174,8 +182,15 @@ impl Deliveries {
         hub.reoffered.add(effects.returned);
         hub.pending.set_len(self.group.waiting());
         hub.in_flight.set_len(self.group.in_flight());
-        if !effects.finishes.is_empty() || !effects.ended.is_empty() {
-            self.journal.signal(Record { finishes: effects.finishes, ended: effects.ended });
+        if !effects.finishes.is_empty() || !effects.ended.is_empty() || !effects.reserves.is_empty() {
+            self.journal.signal(Record {
+                finishes: effects.finishes,
+                ended: effects.ended,
+                claims: effects.reserves,
+            });
+        }
+        if !effects.npm.is_empty() {
+            self.tell_npm(effects.npm);
         }
         for (id, page) in effects.pages {
             self.read_page(id, page, ctx);
@@ -225,7 +240,9 @@ impl Deliveries {
     fn tick(&mut self, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
         self.group.want_pages(&mut effects);
+        self.group.due(now(), &mut effects);
         self.apply(effects, ctx);
+        self.look(ctx);
         self.ticks += 1;
         if self.ticks.is_multiple_of(CURSOR_TICKS) {
             self.save_cursor();
@@ -297,6 +314,7 @@ impl Handler<LinkGone> for Deliveries {
     fn handle(&mut self, message: LinkGone, ctx: &mut Self::Context) {
         let link: LinkId = message.0;
         self.joining.retain(|key, _| key.link != link);
+        self.feeds.link_gone(link);
         let mut effects = Effects::default();
         self.group.link_gone(link, now(), &mut effects);
         self.apply(effects, ctx);
@@ -307,10 +325,26 @@ impl Handler<Dispatch> for Deliveries {
     type Result = ();
 
     fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
-        let Dispatch(events) = message;
+        let Dispatch { events, npm } = message;
         let mut effects = Effects::default();
-        self.group.dispatch(&events, now(), &mut effects);
+        self.group.dispatch(&events, npm, now(), &mut effects);
         self.apply(effects, ctx);
+    }
+}
+
+impl Handler<NpmCame> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: NpmCame, ctx: &mut Self::Context) {
+        self.npm_came(message, ctx);
+    }
+}
+
+impl Handler<NpmLeft> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: NpmLeft, _: &mut Self::Context) {
+        self.feeds.end(message.link, &message.domain, &message.name);
     }
 }
 
@@ -320,7 +354,7 @@ impl Handler<Recorded> for Deliveries {
     fn handle(&mut self, message: Recorded, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
         let now = now();
-        let Recorded { settled, attempts } = message;
+        let Recorded { settled, attempts, reserved } = message;
         self.group.attempts_recorded(attempts, &mut effects);
         for Settled { token, outcome, result } in settled {
             // Only where the event has its outcome, or is gone, nobody else is to get it.
@@ -331,6 +365,9 @@ impl Handler<Recorded> for Deliveries {
             if let Some((outlet, req)) = self.group.recorded(token, again, now, &mut effects) {
                 outlet.answer(req, result.map(|()| Answer::Done));
             }
+        }
+        for Reserved { token, won } in reserved {
+            self.group.reserved(token, won, now, &mut effects);
         }
         self.apply(effects, ctx);
     }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod message;
+mod npm;
 mod sequence;
 
 use std::{
@@ -12,12 +13,13 @@ use std::{
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::watch;
 
-pub use message::{Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record};
+pub use message::{Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record, Take};
 pub use sequence::{Place, Sequence};
 
 use self::batch::{Batch, Job, Reply, ReplyTo};
 use super::{
     clock::{now_micros, now_millis},
+    deliveries::Reserve,
     life::{Halt, Life},
     mail::measured,
 };
@@ -47,11 +49,11 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
+/// - **Receives**: [`Publish`] and [`Take`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
 ///   [`Connect`], [`Close`] and [`Backlog`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` to the registry, `Recorded` to deliveries.
 /// - **Capacity**: `queue_bytes` of publishes; beyond, they are refused as retryable. Outcomes are bounded by the
-///   consumers' credit and always taken.
+///   consumers' credit, npm publishes by their links' windows: both are always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
 ///   same id.
 #[derive(Debug)]
@@ -73,7 +75,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Record, Bind, Note, Close, Backlog, Halt, Panic);
+measured!(Journal: Connect, Publish, Take, Record, Bind, Note, Close, Backlog, Halt, Panic);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -141,7 +143,7 @@ impl Journal {
         let commit = async move { store.commit(writes).await };
         ctx.spawn(commit.into_actor(self).map(move |results, journal, ctx| {
             journal.metrics.hub().commit_time.record(began.elapsed());
-            journal.committed(replies, results);
+            journal.committed(replies, results, ctx);
             journal.committing = 0;
             journal.meter.progress();
             if journal.halting {
@@ -153,12 +155,18 @@ impl Journal {
     }
 
     /// Tells everyone how it went: first the publishers, then the registry, then deliveries.
-    fn committed(&mut self, replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>) {
+    fn committed(
+        &mut self,
+        replies: Vec<Reply>,
+        results: Vec<Result<Written, StoreError>>,
+        ctx: &mut Context<Self>,
+    ) {
         self.report(&results);
         let told = batch::tell(replies, results, self.metrics.hub());
+        self.take_again(told.again, ctx);
         let Some(peers) = &self.peers else { return };
-        if !told.committed.is_empty() {
-            peers.registry.signal(super::registry::Committed(told.committed));
+        if !told.committed.is_empty() || !told.npm.is_empty() {
+            peers.registry.signal(super::registry::Committed { events: told.committed, npm: told.npm });
         }
         if !told.recorded.is_empty() {
             peers.deliveries.signal(told.recorded);
@@ -249,6 +257,15 @@ impl Handler<Publish> for Journal {
     }
 }
 
+impl Handler<Take> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Take, ctx: &mut Self::Context) {
+        self.take(message);
+        self.pump(ctx);
+    }
+}
+
 impl Handler<Record> for Journal {
     type Result = ();
 
@@ -264,6 +281,9 @@ impl Handler<Record> for Journal {
                 0,
                 ReplyTo::Attempt,
             );
+        }
+        for Reserve { token, event_id, consumer } in message.claims {
+            self.enqueue(Write::Claim { event_id, consumer, at }, 0, ReplyTo::Reserve(token));
         }
         self.pump(ctx);
     }

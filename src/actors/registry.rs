@@ -13,12 +13,12 @@ pub use message::{
     Committed, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
 };
 
-use self::routes::{Push, Routes};
+use self::routes::{Pushes, Routes};
 use super::{
-    deliveries::{Deliveries, Dispatch},
+    deliveries::{Deliveries, Dispatch, NpmCame, NpmLeft},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, Outlet},
+    outlet::{EventPush, Frame, Outlet},
 };
 use crate::{
     metrics::{Meter, Metrics},
@@ -38,7 +38,8 @@ pub struct RegistryConfig {
 /// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence.
 /// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`LinkGone`] from connections;
 ///   [`Committed`] from the journal.
-/// - **Sends**: frames into the links' outlets; [`Dispatch`] to deliveries.
+/// - **Sends**: frames into the links' outlets; [`Dispatch`] to deliveries, with the npm links that match: whether
+///   a consumer of ours gets an event is settled before they hear of it; [`NpmCame`] and [`NpmLeft`].
 /// - **Capacity**: its mailbox is offered to by connections, which refuse the request when it is full;
 ///   `Committed` comes at most once per commit. A link whose outlet is full is cut.
 /// - **On failure**: the core restarts as one; links are cut and subscribe again.
@@ -73,12 +74,9 @@ impl Registry {
         }
     }
 
-    fn push(&self, outlet: &Outlet, push: Push) {
-        self.metrics.hub().delivered.add(push.len() as u64);
-        outlet.send(match push {
-            Push::Events(events) => Frame::Events(events),
-            Push::Npm(events) => Frame::Npm(events),
-        });
+    fn push(&self, outlet: &Outlet, events: Vec<EventPush>) {
+        self.metrics.hub().delivered.add(events.len() as u64);
+        outlet.send(Frame::Events(events));
     }
 }
 
@@ -94,7 +92,7 @@ impl Handler<Subscribe> for Registry {
         let late = self.routes.subscribe(&outlet, sub, domain, name, Instant::now());
         outlet.answer(req, Ok(Answer::Position(self.routes.head())));
         if !late.is_empty() {
-            self.push(&outlet, Push::Events(late));
+            self.push(&outlet, late);
         }
     }
 }
@@ -104,9 +102,9 @@ impl Handler<SubscribeNpm> for Registry {
 
     fn handle(&mut self, message: SubscribeNpm, _: &mut Self::Context) {
         let SubscribeNpm { outlet, domain, name } = message;
-        let late = self.routes.subscribe_npm(&outlet, domain, name, Instant::now());
-        if !late.is_empty() {
-            self.push(&outlet, Push::Npm(late));
+        let late = self.routes.subscribe_npm(&outlet, domain.clone(), name.clone(), Instant::now());
+        if let Some(late) = late {
+            self.deliveries.signal(NpmCame { outlet, domain, name, late });
         }
     }
 }
@@ -115,7 +113,10 @@ impl Handler<UnsubscribeNpm> for Registry {
     type Result = ();
 
     fn handle(&mut self, message: UnsubscribeNpm, _: &mut Self::Context) {
-        self.routes.unsubscribe_npm(message.link, &message.domain, &message.name);
+        let UnsubscribeNpm { link, domain, name } = message;
+        if self.routes.unsubscribe_npm(link, &domain, &name) {
+            self.deliveries.signal(NpmLeft { link, domain, name });
+        }
     }
 }
 
@@ -158,11 +159,19 @@ impl Handler<Committed> for Registry {
     type Result = ();
 
     fn handle(&mut self, message: Committed, _: &mut Self::Context) {
-        let Committed(events) = message;
-        for (outlet, push) in self.routes.dispatch(&events, Instant::now()) {
-            self.push(&outlet, push);
+        let Committed { events, npm } = message;
+        for (outlet, events) in self.routes.tell_npm(&npm) {
+            self.metrics.hub().delivered.add(events.len() as u64);
+            outlet.send(Frame::Npm(events));
         }
-        self.deliveries.signal(Dispatch(events));
+        if events.is_empty() {
+            return;
+        }
+        let Pushes { v1, npm } = self.routes.dispatch(&events, Instant::now());
+        for (outlet, events) in v1 {
+            self.push(&outlet, events);
+        }
+        self.deliveries.signal(Dispatch { events, npm });
     }
 }
 

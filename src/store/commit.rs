@@ -1,9 +1,11 @@
 //! The one transaction of the Journal: many writes, one sync.
 
+mod claims;
 mod known;
 mod others;
 mod outcomes;
 mod publishes;
+mod takes;
 #[cfg(test)]
 mod tests;
 
@@ -50,7 +52,8 @@ impl Store {
     /// Writes everything in one transaction and answers each in the order of the batch. When this returns, what
     /// is answered `Ok` is committed; nothing else is.
     ///
-    /// Within a batch the publishes take effect first, then outcomes and attempts, then the rest, each kind
+    /// Within a batch the publishes take effect first, then outcomes and attempts, then
+    /// what npm spokes published, claims, and the rest, each kind
     /// in the order of the batch.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
@@ -169,6 +172,8 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     let mut known = if look { Some(Known::read(db, writes).await?) } else { None };
     let (mut answers, script) = plan(writes, known.as_mut());
     script.run(db).await?;
+    takes::write(db, writes, &mut answers).await?;
+    claims::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;
     Ok(answers)
 }

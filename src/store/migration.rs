@@ -1,6 +1,7 @@
 //! Brings the tables up to date.
 
 mod m20261201_000001_core;
+mod m20261202_000001_claims;
 
 use sea_orm::DynIden;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait, sea_query::IntoIden};
@@ -13,7 +14,7 @@ struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m20261201_000001_core::Migration)]
+        vec![Box::new(m20261201_000001_core::Migration), Box::new(m20261202_000001_claims::Migration)]
     }
 
     /// A name of our own: an application may keep its tables, and its migrations, in the same database.

@@ -12,12 +12,12 @@ use super::{
 use crate::{
     actors::{
         deliveries::{Consume, Settle, Stop, Verdict},
-        journal::{Publish, Publishing},
+        journal::{Publish, Publishing, Take},
         mail::MailError,
-        outlet::{Answered, Frame},
+        outlet::{Answered, Frame, WindowPermit},
         registry::{Subscribe, Unsubscribe, Unwatch, Watch},
     },
-    event::{Fault, NewEvent, code},
+    event::{EventId, Fault, NewEvent, code},
     metrics::{CutReason, Refusal as Refused},
     wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
 };
@@ -31,6 +31,7 @@ const CLIENT_NAME: usize = 64;
 #[derive(Debug, Default)]
 pub struct Gathered {
     publishes: Vec<Publishing>,
+    pub(super) taken: Vec<(EventId, WindowPermit)>,
     verdicts: Vec<(Req, Token, Verdict)>,
 }
 
@@ -188,7 +189,12 @@ impl Connection {
 
     /// Sends on what one read brought.
     pub(super) fn send_on(&mut self, gathered: Gathered) {
-        let Gathered { publishes, verdicts } = gathered;
+        let Gathered { publishes, taken, verdicts } = gathered;
+        if !taken.is_empty() {
+            let take = Take { outlet: self.outlet.clone(), uid: self.uid.clone(), events: taken };
+            // One per read, and nothing is read beyond the window.
+            self.core.journal.signal(take);
+        }
         if !publishes.is_empty() {
             let reqs: Vec<Req> = publishes.iter().map(|publish| publish.req).collect();
             let publish =

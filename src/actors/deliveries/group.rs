@@ -1,6 +1,8 @@
 //! The pure state of a group: bindings, consumers, claims. It decides who gets what and returns effects as data;
 //! it takes `now` and reads no clock.
 
+mod shared;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -10,7 +12,8 @@ use super::{
     binding::{Binding, Page, Waiting},
     budget::Budget,
     consumer::{Consumer, ConsumerKey},
-    effects::{Effects, Ended, Finish, Verdict},
+    effects::{Effects, Ended, Finish, Reserve, Verdict},
+    guards::Guards,
 };
 use crate::{
     actors::{
@@ -32,6 +35,10 @@ struct Claim {
     started: i64,
     /// Acked or nacked, and who waits for the answer; the outcome is on its way to the database.
     settling: Option<(Outlet, Req)>,
+    /// Asked for in the database, and not handed out before that says yes.
+    reserving: bool,
+    /// npm links that are told of the event once it is claimed in the database.
+    tell: Vec<Outlet>,
 }
 
 /// Bindings, consumers and claims of one group.
@@ -43,6 +50,7 @@ pub struct Group {
     claims: HashMap<Token, Claim>,
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
+    guards: Guards,
     budget: Budget,
     /// Attempts on their way to the database: a page read before would not count them.
     unrecorded_attempts: usize,
@@ -63,6 +71,7 @@ impl Group {
             consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
+            guards: Guards::default(),
             budget: Budget::new(link_bytes),
             unrecorded_attempts: 0,
             head,
@@ -127,20 +136,23 @@ impl Group {
     /// Events that wait in memory.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.bindings.values().map(Binding::waiting).sum()
+        self.bindings.values().map(Binding::waiting).sum::<usize>() + self.guards.waiting()
     }
 
     /// Who holds the event of this sequence number.
     #[must_use]
     pub fn holder(&self, seq: u64) -> Option<&Uid> {
-        self.taken.get(&seq).and_then(|token| self.claims.get(token)).map(|claim| &claim.uid)
+        let claim = self.taken.get(&seq).and_then(|token| self.claims.get(token));
+        claim.filter(|claim| !claim.reserving).map(|claim| &claim.uid)
     }
 
     /// Everything at or below it has an outcome or no matching binding; none while there is no binding.
     #[must_use]
     pub fn floor(&self) -> Option<u64> {
         let floor = self.bindings.values().map(Binding::floor).min()?;
-        Some(self.taken.first_key_value().map_or(floor, |(seq, _)| floor.min(seq.saturating_sub(1))))
+        let taken = self.taken.first_key_value().map(|(seq, _)| *seq);
+        let open = [taken, self.guards.first()].into_iter().flatten().min();
+        Some(open.map_or(floor, |seq| floor.min(seq.saturating_sub(1))))
     }
 
     /// The last event that was dispatched.
@@ -149,18 +161,26 @@ impl Group {
         self.head
     }
 
-    /// Events were committed, in sequence.
-    pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: i64, effects: &mut Effects) {
+    /// Events were committed, in sequence; these npm links are to be told, by sequence number.
+    pub fn dispatch(
+        &mut self,
+        events: &[Arc<Dispatched>],
+        mut npm: BTreeMap<u64, Vec<Outlet>>,
+        now: i64,
+        effects: &mut Effects,
+    ) {
         let mut matched = Vec::new();
         for event in events {
             self.matching(event, &mut matched);
             if matched.is_empty() {
                 effects.orphans += 1;
-                continue;
             }
             let bindings = &mut self.bindings;
             matched.retain(|id| bindings.get_mut(id).is_some_and(|binding| binding.arrive(event)));
-            if !matched.is_empty() {
+            let told = npm.remove(&event.seq);
+            if event.shared || told.is_some() {
+                self.share(event, told.unwrap_or_default(), &matched, now, effects);
+            } else if !matched.is_empty() {
                 self.place(Waiting { event: event.clone(), attempts: 0 }, &matched, now, effects);
             }
         }
@@ -175,7 +195,7 @@ impl Group {
     pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
         for waiting in binding.page(page, self.head) {
-            if !self.taken.contains_key(&waiting.event.seq) {
+            if !self.taken.contains_key(&waiting.event.seq) && !self.guards.keeps(waiting.event.seq) {
                 self.place(waiting, &[id], now, effects);
             }
         }
@@ -217,10 +237,9 @@ impl Group {
         now: i64,
         effects: &mut Effects,
     ) {
-        let held = self
-            .claims
-            .get_mut(&token)
-            .filter(|claim| claim.consumer.link == outlet.id() && claim.settling.is_none());
+        let held = self.claims.get_mut(&token).filter(|claim| {
+            claim.consumer.link == outlet.id() && claim.settling.is_none() && !claim.reserving
+        });
         let Some(claim) = held else {
             effects.answers.push((outlet.clone(), req, false));
             return;
@@ -281,6 +300,7 @@ impl Group {
         }
         if let Some(claim) = self.claims.remove(&token) {
             self.each_matching(&claim.event, |binding| binding.ended(seq));
+            effects.tell(claim.event, claim.tell);
         }
         self.taken.remove(&seq);
         self.offer_turn(key, now, effects);
@@ -299,8 +319,12 @@ impl Group {
                 if !consumer.stopped {
                     self.leave(consumer.binding, key);
                 }
-                let held = consumer.held().enumerate();
-                returned.extend(held.map(|(at, token)| (token, at < consumer.concurrency)));
+                let claims = &self.claims;
+                let handed_out = |token: &Token| claims.get(token).is_some_and(|claim| !claim.reserving);
+                let (begun, reserving): (Vec<_>, Vec<_>) = consumer.held().partition(handed_out);
+                let begun = begun.into_iter().enumerate();
+                returned.extend(begun.map(|(at, token)| (token, at < consumer.concurrency)));
+                returned.extend(reserving.into_iter().map(|token| (token, false)));
             }
         }
         effects.returned += returned.len() as u64;
@@ -323,6 +347,7 @@ impl Group {
         let mut matched = Vec::new();
         self.matching(&claim.event, &mut matched);
         let attempts = claim.attempts + u32::from(counts);
+        effects.tell(claim.event.clone(), claim.tell);
         self.place(Waiting { event: claim.event, attempts }, &matched, now, effects);
         self.freed(key, freed, now, effects);
     }
@@ -346,19 +371,24 @@ impl Group {
 
     /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
     fn place(&mut self, waiting: Waiting, bindings: &[i64], now: i64, effects: &mut Effects) {
-        if !self.draining {
-            for id in bindings {
-                if let Some(key) = self.next_ready(*id) {
-                    self.hand_out(key, waiting, now, effects);
-                    return;
-                }
-            }
+        let Some(waiting) = self.not_yet(waiting, now) else { return };
+        if let Some(key) = self.ready_for(bindings) {
+            self.hand_out(key, waiting, now, effects);
+            return;
         }
         for id in bindings {
             if let Some(binding) = self.bindings.get_mut(id) {
                 binding.put(waiting.clone());
             }
         }
+    }
+
+    /// A consumer with credit of one of these bindings.
+    fn ready_for(&mut self, bindings: &[i64]) -> Option<ConsumerKey> {
+        if self.draining {
+            return None;
+        }
+        bindings.iter().find_map(|id| self.next_ready(*id))
     }
 
     /// The consumer of this binding whose turn it is, if one has credit.
@@ -405,19 +435,30 @@ impl Group {
         let Waiting { event, attempts } = waiting;
         consumer.took(token, event.weight());
         self.budget.took(key.link, event.weight());
-        effects
-            .claims
-            .entry(key.link)
-            .or_insert_with(|| (consumer.outlet.clone(), Vec::new()))
-            .1
-            .push(ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() });
-        self.taken.insert(event.seq, token);
         let uid = consumer.uid.clone();
+        let reserving = self.guards.is_guarded(event.seq);
+        if reserving {
+            let event_id = event.event.id.clone();
+            effects.reserves.push(Reserve { token, event_id, consumer: uid.clone() });
+        } else {
+            let push = ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() };
+            effects.hand(key.link, &consumer.outlet, push);
+        }
+        self.taken.insert(event.seq, token);
         if self.bindings.len() > 1 {
             self.each_matching(&event, |binding| binding.forget(event.seq));
         }
-        self.claims
-            .insert(token, Claim { event, attempts, consumer: key, uid, started: now, settling: None });
+        let claim = Claim {
+            event,
+            attempts,
+            consumer: key,
+            uid,
+            started: now,
+            settling: None,
+            reserving,
+            tell: Vec::new(),
+        };
+        self.claims.insert(token, claim);
     }
 
     /// Runs `change` on each binding that this event is one of.

@@ -4,10 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::{message::Publishing, sequence::Sequence};
+use super::{
+    message::Publishing,
+    npm::{NpmPublish, taken},
+    sequence::Sequence,
+};
 use crate::{
     actors::{
-        deliveries::{Finish, Recorded, Settled},
+        deliveries::{Finish, Recorded, Reserved, Settled},
         dispatched::Dispatched,
         outlet::{Answered, Frame, LinkId, Outlet, WindowPermit},
     },
@@ -38,6 +42,10 @@ pub enum ReplyTo {
     },
     /// Deliveries, that an attempt is no longer under way.
     Attempt,
+    /// Deliveries, whether a claim is ours.
+    Reserve(Token),
+    /// The registry, of what an npm link has published.
+    Npm(NpmPublish),
     /// Whoever made the binding.
     Binding(oneshot::Sender<Result<Binding, Fault>>),
     /// Nobody: a failure is logged.
@@ -59,8 +67,10 @@ pub struct Job {
 #[derive(Debug)]
 pub struct Reply {
     to: ReplyTo,
+    /// The number that the event was given, if it was given one.
+    seq: u64,
     /// The event, if the write was a publish.
-    event: Option<(Event, u64)>,
+    event: Option<Event>,
 }
 
 /// The writes of one transaction.
@@ -79,15 +89,22 @@ impl Batch {
     /// Adds a job; a publish gets its place in the sequence now, in the order of the queue.
     pub fn push(&mut self, job: Job, sequence: &mut Sequence, now: u64) {
         let Job { mut write, reply, .. } = job;
-        let mut dispatched = None;
-        if let Write::Publish { event, seq, .. } = &mut write {
-            let place = sequence.next(now);
-            *seq = place.seq;
-            event.timestamp = place.timestamp;
-            dispatched = Some((event.clone(), place.seq));
+        let (mut given, mut published) = (0, None);
+        match &mut write {
+            Write::Publish { event, seq, .. } => {
+                let place = sequence.next(now);
+                *seq = place.seq;
+                event.timestamp = place.timestamp;
+                (given, published) = (place.seq, Some(event.clone()));
+            }
+            Write::Take { seq, .. } => {
+                given = sequence.next(now).seq;
+                *seq = given;
+            }
+            _ => {}
         }
         self.writes.push(write);
-        self.replies.push(Reply { to: reply, event: dispatched });
+        self.replies.push(Reply { to: reply, seq: given, event: published });
     }
 
     /// What goes to the store, and what stays here until it answers.
@@ -101,7 +118,11 @@ impl Batch {
 pub struct Told {
     /// Events to dispatch, in sequence.
     pub committed: Vec<Arc<Dispatched>>,
-    /// Outcomes and attempts.
+    /// Events that only npm links hear of.
+    pub npm: Vec<Arc<Dispatched>>,
+    /// npm publishes that the database refused for now.
+    pub again: Vec<NpmPublish>,
+    /// Outcomes, attempts and claims.
     pub recorded: Recorded,
 }
 
@@ -109,14 +130,14 @@ pub struct Told {
 pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metrics: &HubMetrics) -> Told {
     let mut told = Told::default();
     let mut answers: BTreeMap<LinkId, (Outlet, Vec<Answered>)> = BTreeMap::new();
-    for (Reply { to, event }, result) in replies.into_iter().zip(results) {
+    for (Reply { to, seq, event }, result) in replies.into_iter().zip(results) {
         match to {
             ReplyTo::Publisher { outlet, req, permit } => {
                 let result = match result {
                     Ok(Written::Published(published)) => {
                         if published.fresh {
                             metrics.published.inc();
-                            told.committed.extend(event.map(|(mut event, seq)| {
+                            told.committed.extend(event.map(|mut event| {
                                 // One that was only persisted keeps the time that it was stored with.
                                 event.timestamp = published.timestamp;
                                 Arc::new(Dispatched::new(event, seq))
@@ -159,6 +180,18 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 told.recorded.attempts += 1;
                 warn_unwritten(result);
             }
+            ReplyTo::Reserve(token) => {
+                let won = match result {
+                    Ok(Written::Claimed(won)) => Some(won),
+                    Ok(_) => None,
+                    Err(error) => {
+                        tracing::warn!(%error, "whose an event is can't be found out now");
+                        None
+                    }
+                };
+                told.recorded.reserved.push(Reserved { token, won });
+            }
+            ReplyTo::Npm(publish) => taken(publish, seq, result, metrics, &mut told),
             ReplyTo::Nobody => warn_unwritten(result),
         }
     }
@@ -272,8 +305,9 @@ mod tests {
     #[test]
     fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
         let refused = || StoreError::ClaimLost { id: EventId::parse("e1").unwrap() };
-        let claim = |token| Reply { to: ReplyTo::Claim { token, outcome: Outcome::Success }, event: None };
-        let attempt = || Reply { to: ReplyTo::Attempt, event: None };
+        let claim =
+            |token| Reply { to: ReplyTo::Claim { token, outcome: Outcome::Success }, seq: 0, event: None };
+        let attempt = || Reply { to: ReplyTo::Attempt, seq: 0, event: None };
         let replies = vec![claim(1), attempt(), claim(2), attempt()];
         let results = vec![Ok(Written::Finished), Ok(Written::Done), Err(refused()), Err(refused())];
         let told = tell(replies, results, Metrics::new().hub());

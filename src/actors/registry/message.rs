@@ -95,7 +95,12 @@ mail!(LinkGone => ());
 
 /// Events were committed, in sequence.
 #[derive(Debug)]
-pub struct Committed(pub Vec<Arc<Dispatched>>);
+pub struct Committed {
+    /// Those that this hub serves.
+    pub events: Vec<Arc<Dispatched>>,
+    /// Those that only npm links hear of: another hub serves our own.
+    pub npm: Vec<Arc<Dispatched>>,
+}
 mail!(Committed => ());
 
 /// Ends the actor by a panic, to show that nothing is lost by one.

@@ -7,7 +7,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 use super::super::{
     StoreError, Write,
     events::{EVENT, event_of},
-    sql::{fill, marks, pieces, rounded, statement, unsigned},
+    sql::{fill, marks, ours, pieces, rounded, statement, unsigned},
     time,
 };
 use crate::{
@@ -27,7 +27,7 @@ struct State {
     /// Whether there is a row in `event_published`, or in `event_scheduled`, which will make one.
     published: bool,
     seq: u64,
-    /// Whether it can take an outcome, that is: is published and has none.
+    /// Whether it can take an outcome, that is: is published, has none, and no npm spoke has claimed it.
     open: bool,
 }
 
@@ -113,9 +113,10 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
     for piece in pieces(&ids) {
         let sql = format!(
             "SELECT e.id, e.timestamp, p.event_id IS NOT NULL, s.event_id IS NOT NULL, coalesce(p.seq, 0), \
-             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL \
+             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {} \
              FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
              LEFT JOIN event_scheduled s ON s.event_id = e.id WHERE e.id IN ({})",
+            ours("p"),
             marks(rounded(piece.len()))
         );
         for row in db.query_all_raw(statement(sql, values(piece))).await? {

@@ -43,7 +43,11 @@ pub(super) async fn write(
                 cursor::Entity::insert(row).on_conflict(there).exec_without_returning(db).await?;
             }
             Write::Log { at, agent, message, error } => lines.push((*at, agent, message, error)),
-            Write::Publish { .. } | Write::Finish { .. } | Write::Attempt(_) => {}
+            Write::Publish { .. }
+            | Write::Finish { .. }
+            | Write::Attempt(_)
+            | Write::Take { .. }
+            | Write::Claim { .. } => {}
         }
     }
     for piece in pieces(&lines) {

@@ -76,7 +76,7 @@ pub(super) fn plan(
     for piece in pieces(&rows) {
         insert_published(piece, &mut clock, script);
     }
-    save_seq(&rows, script);
+    save_seq(rows.iter().map(|row| (row.hub, row.seq)), script);
 }
 
 fn insert_events(events: &[&Event], clock: &mut Clock, script: &mut Script) {
@@ -126,11 +126,11 @@ fn insert_published(rows: &[Row<'_>], clock: &mut Clock, script: &mut Script) {
 }
 
 /// Remembers the highest number of each hub.
-fn save_seq(rows: &[Row<'_>], script: &mut Script) {
+pub(super) fn save_seq<'a>(given: impl IntoIterator<Item = (&'a Uid, u64)>, script: &mut Script) {
     let mut highest: BTreeMap<&Uid, u64> = BTreeMap::new();
-    for row in rows {
-        let seq = highest.entry(row.hub).or_default();
-        *seq = row.seq.max(*seq);
+    for (hub, seq) in given {
+        let last = highest.entry(hub).or_default();
+        *last = seq.max(*last);
     }
     for (hub, seq) in highest {
         let seq = signed(seq);

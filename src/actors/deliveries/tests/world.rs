@@ -1,6 +1,8 @@
 //! The naive world around a group: a database, links, and messages that take their time. It checks what the group
 //! does as it does it.
 
+mod npm;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
@@ -13,7 +15,7 @@ use super::{
         effects::{Effects, Finish, Verdict},
         group::Group,
     },
-    Step,
+    Npm, Step,
 };
 use crate::{
     actors::{
@@ -34,6 +36,14 @@ struct Row {
     event: Arc<Dispatched>,
     open: bool,
     attempts: u32,
+    /// npm spokes know of it.
+    told: bool,
+    /// Told before the last restart: the group can't know.
+    told_before: bool,
+    /// An npm spoke has claimed it.
+    npm: bool,
+    /// It was claimed for a consumer of ours.
+    ours: bool,
 }
 
 struct Wish {
@@ -61,7 +71,12 @@ pub struct World {
     wishes: Vec<Wish>,
     cursor: u64,
     /// Committed, not dispatched.
-    on_the_way: VecDeque<Arc<Dispatched>>,
+    on_the_way: VecDeque<(Arc<Dispatched>, Npm)>,
+    npm_link: Outlet,
+    /// Claims to be made; then to be told.
+    reserves: Vec<(Token, u64)>,
+    reserved: VecDeque<(Token, Option<bool>)>,
+    now: i64,
     links: Vec<Outlet>,
     members: BTreeMap<ConsumerKey, Member>,
     /// Un-acked, with the attempt's number.
@@ -92,6 +107,10 @@ impl World {
             wishes: Vec::new(),
             cursor: 0,
             on_the_way: VecDeque::new(),
+            npm_link: Outlet::new(LinkId(0), usize::MAX).0,
+            reserves: Vec::new(),
+            reserved: VecDeque::new(),
+            now: 0,
             links: Vec::new(),
             members: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -143,18 +162,24 @@ impl World {
                     self.members.get_mut(key).unwrap().stopped = true;
                 }
             }
-            Step::Publish { domain, events } => {
+            Step::Publish { domain, events, npm } => {
                 for _ in 0..events {
                     self.seq += 1;
-                    let event = dispatched(self.seq, domain % DOMAINS.len());
-                    self.rows.insert(self.seq, Row { event: event.clone(), open: true, attempts: 0 });
-                    self.on_the_way.push_back(event);
+                    let event = event(self.seq, domain % DOMAINS.len(), npm);
+                    let told = npm == Npm::Elsewhere;
+                    self.rows.insert(self.seq, Row::new(event.clone(), told));
+                    self.on_the_way.push_back((event, npm));
                 }
             }
             Step::Dispatch => {
-                let events = Vec::from(std::mem::take(&mut self.on_the_way));
-                self.group.dispatch(&events, 0, &mut effects);
+                let (events, npm): (Vec<_>, Vec<_>) =
+                    std::mem::take(&mut self.on_the_way).into_iter().unzip();
+                let told = events.iter().zip(npm).filter(|(_, npm)| *npm == Npm::Link);
+                let told = told.map(|(event, _)| (event.seq, vec![self.npm_link.clone()])).collect();
+                self.group.dispatch(&events, told, self.now, &mut effects);
             }
+            Step::NpmClaims(which) => self.npm_claims(which),
+            Step::TellLate(which) => self.tell_late(which, &mut effects),
             Step::Read(which) => self.read(which),
             Step::Page(which) => {
                 let read = |page: &Reading| page.read.is_some();
@@ -194,8 +219,15 @@ impl World {
                     if again && self.members.contains_key(&key) {
                         self.held.insert(token, (key, seq, self.counted.get(&seq).unwrap_or(&0) + 1));
                     }
-                    assert!(self.group.recorded(token, again, 0, &mut effects).is_some(), "somebody waits");
+                    assert!(
+                        self.group.recorded(token, again, self.now, &mut effects).is_some(),
+                        "somebody waits"
+                    );
                     // Each may lead to claims, which must fit what was told before them.
+                    self.apply(std::mem::take(&mut effects));
+                }
+                for (token, won) in std::mem::take(&mut self.reserved) {
+                    self.group.reserved(token, won, self.now, &mut effects);
                     self.apply(std::mem::take(&mut effects));
                 }
             }
@@ -208,7 +240,11 @@ impl World {
                 }
             }
             Step::SaveCursor => self.cursor = self.group.floor().unwrap_or(self.cursor).max(self.cursor),
-            Step::Tick => self.group.want_pages(&mut effects),
+            Step::Tick => {
+                self.now += 1_000;
+                self.group.want_pages(&mut effects);
+                self.group.due(self.now, &mut effects);
+            }
             Step::Drain => {
                 self.group.drain();
                 self.draining = true;
@@ -220,9 +256,11 @@ impl World {
 
     /// What must hold at any time.
     pub fn check(&self) {
-        assert_eq!(self.group.in_flight(), self.held.len() + self.settling.len());
+        let (reserving, _) = self.group.undecided();
+        assert_eq!(self.group.in_flight(), self.held.len() + self.settling.len() + reserving);
         if let Some(floor) = self.group.floor() {
-            let oldest = self.rows.iter().find(|(_, row)| row.open && self.wanted(row)).map(|(seq, _)| *seq);
+            let oldest =
+                self.rows.iter().find(|(_, row)| row.is_open() && self.wanted(row)).map(|(seq, _)| *seq);
             assert!(oldest.is_none_or(|oldest| floor < oldest), "the floor {floor} is above {oldest:?}");
         }
     }
@@ -246,14 +284,14 @@ impl World {
             self.step(Step::Commit);
             self.step(Step::Recorded);
             let idle = self.pages.is_empty() && self.held.is_empty() && self.settling.is_empty();
-            if idle && before == (0, 0, 0, 0) {
+            if idle && before == (0, 0, 0, 0) && self.group.undecided() == (0, 0) {
                 let live: BTreeSet<i64> = self
                     .members
                     .values()
                     .filter(|member| !member.stopped)
                     .map(|member| member.binding)
                     .collect();
-                for (seq, row) in self.rows.iter().filter(|(_, row)| row.open) {
+                for (seq, row) in self.rows.iter().filter(|(_, row)| row.is_open()) {
                     let wished =
                         self.wishes.iter().find(|wish| live.contains(&wish.id) && wish.wants(&row.event));
                     assert!(wished.is_none(), "event {seq} waits though a consumer of it is ready");
@@ -270,7 +308,7 @@ impl World {
             self.join(id, None, 3, 1);
         }
         self.run_to_rest();
-        assert!(self.rows.values().all(|row| !row.open || !self.wanted(row)));
+        assert!(self.rows.values().all(|row| !row.is_open() || !self.wanted(row)));
     }
 
     fn wanted(&self, row: &Row) -> bool {
@@ -310,7 +348,7 @@ impl World {
             self.pages.iter().enumerate().filter(|(_, page)| page.read.is_none()).map(|(at, _)| at).collect();
         let Some(at) = pick(&unread, which) else { return };
         let after = self.pages[*at].wanted.after;
-        let mut open = self.rows.range(after + 1..).filter(|(_, row)| row.open).map(|(_, row)| row);
+        let mut open = self.rows.range(after + 1..).filter(|(_, row)| row.is_open()).map(|(_, row)| row);
         let rows: Vec<_> = open
             .by_ref()
             .take(PAGE)
@@ -337,10 +375,13 @@ impl World {
         for (finish, seq) in std::mem::take(&mut self.finishes) {
             if takes {
                 let row = self.rows.get_mut(&seq).unwrap();
-                assert!(std::mem::take(&mut row.open), "event {seq} has an outcome already");
+                assert!(row.open, "event {seq} has an outcome already");
+                // What an npm spoke has is its own: the ack is refused, and nobody else gets it.
+                row.open = row.npm;
             }
             self.told.push_back((finish.token, !takes));
         }
+        self.commit_claims(takes);
         for seq in std::mem::take(&mut self.ended) {
             // One that is refused is not counted; here it never is.
             self.ended_told += 1;
@@ -356,6 +397,9 @@ impl World {
             self.group.bind(*id, Binding::new(pattern.clone(), Pattern::any(), *start, self.cursor));
         }
         self.on_the_way.clear();
+        self.reserves.clear();
+        self.reserved.clear();
+        self.rows.values_mut().for_each(|row| row.told_before = row.told);
         self.links.clear();
         self.members.clear();
         self.held.clear();
@@ -379,6 +423,10 @@ impl World {
             let seq = seq_of(&finish.event_id);
             self.finishes.push((finish, seq));
         }
+        self.reserve(effects.reserves);
+        for (event, _) in effects.npm {
+            self.rows.get_mut(&event.seq).unwrap().told = true;
+        }
         for (link, (_, claims)) in effects.claims {
             for claim in claims {
                 let key = ConsumerKey { link, sub: claim.sub };
@@ -399,11 +447,16 @@ impl World {
         assert!(!member.stopped, "it was stopped");
         let row = &self.rows[&seq];
         assert!(row.open, "event {seq} has its outcome");
+        assert!(row.ours || !row.told || row.told_before, "event {seq} is handed out unclaimed");
+        assert!(!row.ours || !row.npm, "event {seq} has two claims");
         let wish = self.wishes.iter().find(|wish| wish.id == member.binding).unwrap();
         assert!(wish.wants(&row.event), "event {seq} is not what the consumer wants");
         assert!(self.held.values().all(|(_, held, _)| *held != seq), "event {seq} has two holders");
         assert!(self.settling.values().all(|(_, settling)| *settling != seq), "event {seq} is being settled");
-        assert!(self.on_the_way.iter().all(|event| event.seq != seq), "event {seq} isn't dispatched yet");
+        assert!(
+            self.on_the_way.iter().all(|(event, _)| event.seq != seq),
+            "event {seq} isn't dispatched yet"
+        );
         let holds = self.held.values().filter(|(holder, ..)| *holder == key).count();
         assert!(holds < member.credit, "the credit is used up");
         let on_link = self.held.values().filter(|(holder, ..)| holder.link == key.link);
@@ -426,6 +479,10 @@ fn pick<T>(all: &[T], which: usize) -> Option<&T> {
 
 /// All of one weight.
 fn dispatched(seq: u64, domain: usize) -> Arc<Dispatched> {
+    event(seq, domain, Npm::No)
+}
+
+fn event(seq: u64, domain: usize, npm: Npm) -> Arc<Dispatched> {
     let event = Event {
         id: EventId::parse(format!("e{seq:09}")).unwrap(),
         timestamp: 0,
@@ -435,7 +492,7 @@ fn dispatched(seq: u64, domain: usize) -> Arc<Dispatched> {
         rid: None,
         data: Data::parse("{}").unwrap(),
     };
-    Arc::new(Dispatched::new(event, seq))
+    Arc::new(if npm == Npm::Elsewhere { Dispatched::shared(event, seq) } else { Dispatched::new(event, seq) })
 }
 
 fn seq_of(id: &EventId) -> u64 {

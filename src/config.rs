@@ -195,11 +195,13 @@ pub struct LogSettings {
     pub level: LogLevel,
 }
 
-/// How links of the npm dialect are kept.
+/// How links of the npm dialect are kept, and peer hubs told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NpmSettings {
     /// TCP keep-alive: such a link is probed after so long without traffic.
     pub keep_alive: Duration,
+    /// How long telling another hub of this one may take.
+    pub online_timeout: Duration,
 }
 
 impl Default for HubConfig {
@@ -213,7 +215,7 @@ impl Default for HubConfig {
             certificates: CertificateSettings::default(),
             admin: AdminSettings::default(),
             log: LogSettings { format: LogFormat::Human, level: LogLevel::Info },
-            npm: NpmSettings { keep_alive: Duration::from_secs(60) },
+            npm: NpmSettings { keep_alive: Duration::from_secs(60), online_timeout: Duration::from_secs(5) },
         }
     }
 }

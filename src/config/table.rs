@@ -322,4 +322,11 @@ pub(super) static SETTINGS: &[Setting] = &[
         "TCP keep-alive of links of the npm dialect"
     )
     .npm(&[npm("EVENTFLOW_HUB_KEEP_ALIVE_INTERVAL", "ms")]),
+    setting!(
+        "npm.online_timeout",
+        npm.online_timeout,
+        form::duration().within(TEN_MS, HOUR),
+        "How long telling another hub of this one may take"
+    )
+    .npm(&[npm("EVENTFLOW_HUB_PEER_HUB_ONLINE_TIMEOUT", "ms")]),
 ];

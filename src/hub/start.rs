@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     actors::{
+        announcer::{AnnouncerConfig, Credentials},
         connection::ConnectionConfig,
         deliveries::DeliveriesConfig,
         journal::JournalConfig,
@@ -159,6 +160,13 @@ async fn start(
         first,
         exits: exited,
         listener,
+        announcer: AnnouncerConfig {
+            hub: id.clone(),
+            host: external.host,
+            port: external.port,
+            timeout: config.npm.online_timeout,
+            credentials: credentials(&authority),
+        },
         socket: socket.1,
         arbiters,
         grace: config.limits.drain,
@@ -213,6 +221,12 @@ async fn authority(
         spoke_leaf: certificates.spoke_leaf,
     };
     Ok(pki::authority::establish(store, &vault, &names, lifetimes, SystemTime::now()).await?)
+}
+
+/// What the hub dials its peers with.
+fn credentials(authority: &Authority) -> Credentials {
+    let (identity, root) = (authority.hub_identity().clone(), authority.root().clone());
+    Arc::new(move |peer| pki::tls::peer_config(&identity, &root, peer))
 }
 
 async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError> {

@@ -50,6 +50,8 @@ labels! {
         Deliveries = "deliveries",
         /// Gathers numbers and states.
         Monitor = "monitor",
+        /// Tells other hubs of this one.
+        Announcer = "announcer",
     }
 }
 

@@ -2,6 +2,7 @@
 //! conditions that are waited for.
 
 pub mod load;
+pub mod npm;
 pub mod process;
 
 use std::{collections::VecDeque, future::Future, path::PathBuf, time::Duration};

@@ -436,6 +436,7 @@ impl Group {
         consumer.took(token, event.weight());
         self.budget.took(key.link, event.weight());
         let uid = consumer.uid.clone();
+        self.guards.handed_out(event.seq);
         let reserving = self.guards.is_guarded(event.seq);
         if reserving {
             let event_id = event.event.id.clone();

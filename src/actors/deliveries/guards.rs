@@ -66,6 +66,16 @@ impl Guards {
         Ok(())
     }
 
+    /// The event was handed out: a binding that had it in its own window may have been quicker.
+    pub fn handed_out(&mut self, seq: u64) {
+        if self.later.is_empty() {
+            return;
+        }
+        if let Some(waiting) = self.later.remove(&seq) {
+            self.later_bytes -= waiting.event.weight();
+        }
+    }
+
     /// Whether it is kept here.
     #[must_use]
     pub fn keeps(&self, seq: u64) -> bool {

@@ -1,8 +1,11 @@
 //! Promise: clients of npm Eventflow may publish. The event stands in the database; the hub takes it by two claims that
 //! are independent of each other, once, and what the database says holds, not what the record says.
 
+use eventflow::metrics::Readiness;
+use tokio::time::timeout;
+
 use crate::support::{
-    Raw, TestHub,
+    PATIENCE, Raw, TestHub,
     npm::{Npm, ignored, taken},
     until,
 };
@@ -202,5 +205,24 @@ async fn a_restart_goes_on_with_what_npm_spokes_published() {
     let seq = |text: &str| text.parse::<u64>().unwrap();
     assert!(seq(&answer[4]) > seq(&claim[4]), "the numbers go on: {answer:?} {claim:?}");
     drop(consumer);
+    hub.stop().await;
+}
+
+/// npm has no answers, so its spokes don't try again: the hub does.
+#[tokio::test]
+async fn what_the_database_cant_take_now_is_taken_later() {
+    let hub = TestHub::start().await;
+    let npm = Npm::of(&hub).await;
+    let mut subscriber = subscribe(&hub).await;
+    let mut publisher = hub.raw().await;
+    npm.publish("e1", "orders", "created", "order-1").await;
+    npm.run("begin immediate", &[]).await;
+    publisher.send(&["publish", "orders", "e1", "created", "order-1"]).await;
+    let mut readiness = hub.handle.readiness();
+    let degraded = readiness.wait_for(|readiness| matches!(readiness, Readiness::Degraded { .. }));
+    timeout(PATIENCE, degraded).await.expect("the lock is noticed").unwrap();
+    npm.run("commit", &[]).await;
+    assert_eq!(subscriber.event().await[3], "e1");
+    drop((subscriber, publisher));
     hub.stop().await;
 }

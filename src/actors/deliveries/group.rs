@@ -71,7 +71,7 @@ impl Group {
             consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
-            guards: Guards::default(),
+            guards: Guards::new(head),
             budget: Budget::new(link_bytes),
             unrecorded_attempts: 0,
             head,

@@ -20,12 +20,27 @@ const MOST_LATER_BYTES: usize = 16 * 1024 * 1024;
 pub struct Guards {
     /// From when on consumers of ours may have it, in milliseconds since 1970.
     told: BTreeMap<u64, i64>,
+    /// Up to here events were dispatched by an earlier start, which may have told npm spokes of them.
+    earlier: u64,
+    /// There are npm spokes.
+    npm_here: bool,
     /// Those that a binding of ours wants.
     later: BTreeMap<u64, Waiting>,
     later_bytes: usize,
 }
 
 impl Guards {
+    /// Nobody was told yet, but for what was dispatched before: up to `earlier`.
+    #[must_use]
+    pub fn new(earlier: u64) -> Self {
+        Self { earlier, ..Self::default() }
+    }
+
+    /// An npm spoke came.
+    pub fn npm_came(&mut self) {
+        self.npm_here = true;
+    }
+
     /// npm spokes hear of the event; consumers of ours may have it from `not_before` on.
     pub fn guard(&mut self, seq: u64, not_before: i64) {
         self.told.insert(seq, not_before);
@@ -37,7 +52,7 @@ impl Guards {
     /// Whether the event must be claimed in the database before it is handed out.
     #[must_use]
     pub fn is_guarded(&self, seq: u64) -> bool {
-        !self.told.is_empty() && self.told.contains_key(&seq)
+        (self.npm_here && seq <= self.earlier) || (!self.told.is_empty() && self.told.contains_key(&seq))
     }
 
     /// Until when the event is only for npm spokes, if it still is.

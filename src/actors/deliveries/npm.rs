@@ -39,6 +39,7 @@ impl Deliveries {
     pub(super) fn npm_came(&mut self, message: NpmCame, ctx: &mut Context<Self>) {
         let NpmCame { outlet, domain, name, late } = message;
         let now = now();
+        self.group.npm_came();
         let mut effects = Effects::default();
         let given = late.iter().map(|event| event.seq).collect();
         for event in late {

@@ -219,3 +219,42 @@ fn an_event_that_comes_back_while_a_page_is_read_keeps_its_attempts() {
     world.check();
     world.run_to_rest();
 }
+
+#[test]
+fn npm_links_hear_of_an_event_once_it_is_claimed_for_a_consumer_that_is_ready() {
+    let mut world = World::new(usize::MAX);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 1, concurrency: 1 });
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 1, npm: Npm::Link });
+    world.step(Step::Dispatch);
+    assert_eq!((world.held(), world.is_told(101)), (0, false));
+    world.step(Step::Commit);
+    world.step(Step::Recorded);
+    assert_eq!((world.held(), world.is_told(101)), (1, true));
+    world.step(Step::NpmClaims(0));
+    assert!(!world.is_npms(101), "an npm spoke comes too late");
+}
+
+#[test]
+fn what_nobody_is_ready_for_is_told_at_once_and_offered_after_a_moment() {
+    let mut world = World::new(usize::MAX);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 1, concurrency: 1 });
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 1, npm: Npm::No });
+    world.step(Step::Publish { domain: 0, events: 2, npm: Npm::Link });
+    world.step(Step::Dispatch);
+    assert!(world.is_told(102) && world.is_told(103));
+    world.step(Step::NpmClaims(0));
+    world.step(Step::Ack(0));
+    for _ in 0..4 {
+        world.step(Step::Commit);
+        world.step(Step::Recorded);
+        assert_eq!(world.held(), 0, "the time of npm spokes isn't over");
+        world.step(Step::Tick);
+    }
+    world.run_to_rest();
+    assert!(world.is_npms(102), "it was never handed out");
+    world.check();
+}

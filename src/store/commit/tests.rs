@@ -1,6 +1,7 @@
 //! What a batch answers, rule by rule.
 
 mod model;
+mod npm;
 mod trouble;
 
 use sea_orm::ConnectionTrait;

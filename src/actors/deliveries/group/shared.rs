@@ -64,6 +64,11 @@ impl Group {
         }
     }
 
+    /// An npm spoke came: it, or one that was there before a restart, may claim what was dispatched before.
+    pub fn npm_came(&mut self) {
+        self.guards.npm_came();
+    }
+
     /// An npm link is told of an event that it missed. One that a consumer of ours has is claimed in the database
     /// first.
     pub fn tell_late(&mut self, event: Arc<Dispatched>, link: Outlet, now: i64, effects: &mut Effects) {

@@ -179,7 +179,10 @@ impl World {
                 self.group.dispatch(&events, told, self.now, &mut effects);
             }
             Step::NpmClaims(which) => self.npm_claims(which),
-            Step::TellLate(which) => self.tell_late(which, &mut effects),
+            Step::TellLate(which) => {
+                self.group.npm_came();
+                self.tell_late(which, &mut effects);
+            }
             Step::Read(which) => self.read(which),
             Step::Page(which) => {
                 let read = |page: &Reading| page.read.is_some();

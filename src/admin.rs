@@ -3,6 +3,7 @@
 //! - `GET /livez`: 200 as long as HTTP is served at all.
 //! - `GET /readyz`: 200 when the hub takes work, else 503; a JSON body says the state and why.
 //! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
+//! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;
@@ -11,12 +12,16 @@
 
 mod access;
 mod endpoint;
+mod inspect;
+mod problem;
+mod status;
 mod token;
 
 use std::{
     io,
     net::{SocketAddr, TcpListener},
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -28,6 +33,8 @@ use crate::{
     metrics::{Metrics, Readiness},
 };
 
+pub use inspect::{About, Inspect};
+pub use status::HubStatus;
 pub use token::{AdminToken, TOKEN_FILE};
 
 /// HTTP connections at once; more wait in the listen queue.
@@ -46,7 +53,7 @@ pub struct AdminConfig {
     pub addr: SocketAddr,
 }
 
-/// What the endpoints show.
+/// What the endpoints show. What needs the hub itself goes through an object per concern, which the hub gives.
 #[derive(Debug, Clone)]
 pub struct AdminState {
     /// The numbers.
@@ -55,6 +62,8 @@ pub struct AdminState {
     pub ready: watch::Receiver<Readiness>,
     /// What opens the rest.
     pub token: AdminToken,
+    /// What the hub tells about itself.
+    pub inspect: Arc<dyn Inspect>,
 }
 
 /// Why there is no admin HTTP.
@@ -119,32 +128,56 @@ impl AdminError {
     }
 }
 
-/// Binds the address and makes the server, one worker thread of its own. It serves once the returned
-/// [`Server`] is awaited or spawned; [`Server::handle`] stops it. Signals are left to the caller.
+/// An address that is ours. Connections wait in its listen queue until [`Bound::serve`].
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+    addr: SocketAddr,
+    hosts: access::Hosts,
+}
+
+/// Takes the address.
 ///
 /// # Errors
-/// [`AdminError::Address`] when the address can't be bound, for example because it is in use.
-pub fn serve(config: AdminConfig, state: AdminState) -> Result<(Server, SocketAddr), AdminError> {
+/// [`AdminError::Address`] when it can't be bound, for example because it is in use.
+pub fn bind(config: AdminConfig) -> Result<Bound, AdminError> {
     let failed = |source| AdminError::Address { addr: config.addr, source };
     let listener = TcpListener::bind(config.addr).map_err(failed)?;
     let addr = listener.local_addr().map_err(failed)?;
-    let hosts = access::Hosts::of(config.addr.ip());
-    let server = HttpServer::new(move || {
-        App::new()
-            .app_data(web::Data::new(state.clone()))
-            .app_data(web::Data::new(hosts))
-            .configure(endpoint::all)
-            .wrap(from_fn(access::only_known_hosts))
-    })
-    .workers(1)
-    .disable_signals()
-    .max_connections(MAX_CONNECTIONS)
-    .client_request_timeout(REQUEST_TIMEOUT)
-    .keep_alive(KEEP_ALIVE)
-    .shutdown_timeout(SHUTDOWN_SECONDS)
-    .listen(listener)
-    .map_err(failed)?;
-    Ok((server.run(), addr))
+    Ok(Bound { listener, addr, hosts: access::Hosts::of(config.addr.ip()) })
+}
+
+impl Bound {
+    /// The address, with its real port.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Makes the server, with one worker thread of its own. It serves once the returned [`Server`] is awaited or
+    /// spawned; [`Server::handle`] stops it. Signals are left to the caller.
+    ///
+    /// # Errors
+    /// [`AdminError::Address`] when the system lets nobody listen there any more.
+    pub fn serve(self, state: AdminState) -> Result<Server, AdminError> {
+        let Self { listener, addr, hosts } = self;
+        let server = HttpServer::new(move || {
+            App::new()
+                .app_data(web::Data::new(state.clone()))
+                .app_data(web::Data::new(hosts))
+                .configure(endpoint::all)
+                .wrap(from_fn(access::only_known_hosts))
+        })
+        .workers(1)
+        .disable_signals()
+        .max_connections(MAX_CONNECTIONS)
+        .client_request_timeout(REQUEST_TIMEOUT)
+        .keep_alive(KEEP_ALIVE)
+        .shutdown_timeout(SHUTDOWN_SECONDS)
+        .listen(listener)
+        .map_err(|source| AdminError::Address { addr, source })?;
+        Ok(server.run())
+    }
 }
 
 #[cfg(test)]

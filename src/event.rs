@@ -13,10 +13,10 @@ pub use data::{Data, InvalidData, MAX_DEPTH};
 pub use fault::{Fault, Retry, code};
 pub use index::PatternIndex;
 pub use pattern::{InvalidPattern, Pattern};
-pub use text::{Domain, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, Uid};
+pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, Uid};
 
 /// What a publisher hands in: an event before the store gives it its time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct NewEvent {
     /// Chosen by the publisher; publishing the same id and content again is the same publish.
     pub id: EventId,
@@ -27,6 +27,7 @@ pub struct NewEvent {
     /// The process whose event log this belongs to: an order, a user.
     pub pid: Pid,
     /// The event that this one answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rid: Option<EventId>,
     /// The payload, JSON.
     pub data: Data,

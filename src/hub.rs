@@ -35,10 +35,12 @@
 //!   `eventflow-hub` does.
 
 mod core;
+mod door;
 mod drain;
 mod error;
 mod folder;
 mod guardian;
+mod inspect;
 mod start;
 
 use std::{net::SocketAddr, path::PathBuf, thread};

@@ -16,6 +16,7 @@ mod encode;
 mod fields;
 mod message;
 pub mod npm;
+mod query;
 mod reply;
 mod request;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub use codec::{Limits, Reader, Record, RecordError};
 pub use encode::{ControlCharacter, MAX_CLIENT_CHARS, MAX_FREE_TEXT, claim_head, event_head, event_tail};
 pub use fields::RecordFault;
 pub use message::*;
+pub use query::*;
 pub use request::ParseLimits;
 
 /// The byte that the hub sends alone after the handshake: the link is ready.

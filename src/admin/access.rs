@@ -21,6 +21,7 @@ use super::{
     AdminState,
     endpoint::{self, OPEN},
 };
+use crate::event::code;
 
 /// Which hosts a request may name.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +82,11 @@ impl ResponseError for Denied {
         if matches!(self, Self::Token) {
             response.insert_header((WWW_AUTHENTICATE, "Bearer"));
         }
-        endpoint::answer(&mut response, &serde_json::json!({ "message": self.to_string() }))
+        let code = match self {
+            Self::Host => code::INVALID_HOSTNAME,
+            Self::Token => code::ADMIN_TOKEN,
+        };
+        endpoint::answer(&mut response, &serde_json::json!({ "code": code, "message": self.to_string() }))
     }
 }
 

@@ -8,10 +8,11 @@ use actix_web::{
     },
     web,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-use super::{AdminState, access::Operator};
-use crate::metrics;
+use super::{AdminState, access::Operator, problem::Problem, status};
+use crate::{event::code, metrics};
 
 /// What is served to everybody, for those who ask for something else.
 pub(super) const OPEN: &str = "GET /livez, /readyz and /metrics";
@@ -21,6 +22,7 @@ pub(super) fn all(config: &mut web::ServiceConfig) {
         .service(open("/livez").route(web::get().to(livez)).route(web::head().to(livez)))
         .service(open("/readyz").route(web::get().to(readyz)).route(web::head().to(readyz)))
         .service(open("/metrics").route(web::get().to(numbers)).route(web::head().to(numbers)))
+        .configure(status::endpoints)
         .default_service(web::to(unknown));
 }
 
@@ -29,9 +31,19 @@ fn open(path: &str) -> actix_web::Resource {
     web::resource(path).default_service(web::to(other_method))
 }
 
+/// A resource that needs the token, for another method too. `methods` are those that it has.
+pub(super) fn guarded(path: &str, methods: &'static str) -> actix_web::Resource {
+    let refuse = move |_: Operator, request: HttpRequest| async move { method_refused(&request, methods) };
+    web::resource(path).default_service(web::to(refuse))
+}
+
 /// Answers by JSON that ends its line: it is read in terminals too.
-pub(super) fn answer(response: &mut HttpResponseBuilder, value: &Value) -> HttpResponse {
-    response.content_type(ContentType::json()).body(format!("{value}\n"))
+pub(super) fn answer<T: Serialize>(response: &mut HttpResponseBuilder, value: &T) -> HttpResponse {
+    match serde_json::to_string(value) {
+        Ok(text) => response.content_type(ContentType::json()).body(text + "\n"),
+        // Only maps whose keys are no text fail, and none of ours has such.
+        Err(_) => HttpResponse::InternalServerError().finish(),
+    }
 }
 
 async fn livez() -> HttpResponse {
@@ -59,15 +71,20 @@ async fn numbers(state: web::Data<AdminState>, request: HttpRequest) -> HttpResp
     }
 }
 
-async fn unknown(_: Operator, request: HttpRequest) -> HttpResponse {
-    let message = format!("there is no {} here; this hub serves {OPEN}", request.path());
-    answer(&mut HttpResponse::NotFound(), &json!({ "message": message }))
+async fn unknown(_: Operator, request: HttpRequest) -> Result<HttpResponse, Problem> {
+    let message = format!("there is no {} here; without the token this hub serves {OPEN}", request.path());
+    Err(Problem::new(StatusCode::NOT_FOUND, code::UNSUPPORTED, message))
 }
 
 async fn other_method(request: HttpRequest) -> HttpResponse {
-    let message = format!("{} can't be asked by {}: use GET or HEAD", request.path(), request.method());
+    method_refused(&request, "GET, HEAD")
+}
+
+fn method_refused(request: &HttpRequest, methods: &'static str) -> HttpResponse {
+    let words = methods.replace(", ", " or ");
+    let message = format!("{} can't be asked by {}: use {words}", request.path(), request.method());
     answer(
-        HttpResponse::MethodNotAllowed().insert_header((ALLOW, "GET, HEAD")),
-        &json!({ "message": message }),
+        HttpResponse::MethodNotAllowed().insert_header((ALLOW, methods)),
+        &json!({ "code": code::UNSUPPORTED, "message": message }),
     )
 }

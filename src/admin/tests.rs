@@ -23,14 +23,38 @@ struct World {
     _folder: tempfile::TempDir,
 }
 
+/// A hub that isn't there.
+#[derive(Debug)]
+struct Stub;
+
+impl Inspect for Stub {
+    fn about(&self) -> About {
+        About {
+            hub: "a.EVENTFLOW-HUB".into(),
+            version: "0.0.0",
+            epoch: 3,
+            address: ([127, 0, 0, 1], 50_000).into(),
+            uptime: Duration::from_secs(90),
+            database_bytes: Some(4_096),
+        }
+    }
+}
+
 impl World {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let token = AdminToken::load_or_create(folder.path()).unwrap();
         let metrics = Metrics::new();
         let (ready, receiver) = watch::channel(Readiness::Starting);
-        let state = AdminState { metrics: metrics.clone(), ready: receiver, token: token.clone() };
-        let (server, addr) = serve(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }, state).unwrap();
+        let state = AdminState {
+            metrics: metrics.clone(),
+            ready: receiver,
+            token: token.clone(),
+            inspect: Arc::new(Stub),
+        };
+        let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();
+        let addr = bound.addr();
+        let server = bound.serve(state).unwrap();
         let handle = server.handle();
         let serving = actix_web::rt::spawn(server);
         Self { addr, metrics, ready, token, server: handle, serving, _folder: folder }
@@ -109,9 +133,33 @@ async fn the_rest_needs_the_token() {
         assert!(answer.contains("www-authenticate: Bearer"), "{answer}");
         assert!(!answer.contains(&token), "{answer}");
         assert!(answer.contains("/livez, /readyz and /metrics") && answer.ends_with("}\n"), "{answer}");
+        assert!(answer.contains(code::ADMIN_TOKEN), "{answer}");
     }
-    let answer = world.get("/actors", &format!("Authorization: Bearer {token}\r\n")).await;
+    let answer = world.get("/nothing", &format!("Authorization: Bearer {token}\r\n")).await;
     assert_eq!(status(&answer), 404, "{answer}");
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn status_is_the_hub_on_one_page() {
+    let world = World::start();
+    world.ready.send_replace(Readiness::Degraded { reason: "the disk is full".into() });
+    world.metrics.hub().published.inc();
+    assert_eq!(status(&world.get("/status", "").await), 401);
+    let bearer = format!("Authorization: Bearer {}\r\n", world.token.expose());
+    let answer = world.get("/status", &bearer).await;
+    assert_eq!(status(&answer), 200, "{answer}");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["hub"], "a.EVENTFLOW-HUB");
+    assert_eq!((&body["epoch"], &body["uptime_ms"]), (&3.into(), &90_000.into()));
+    assert_eq!((&body["state"], &body["reason"]), (&"degraded".into(), &"the disk is full".into()));
+    assert_eq!((&body["published"], &body["database_bytes"]), (&1.into(), &4_096.into()));
+    let head = format!("DELETE /status HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", world.addr);
+    assert_eq!(status(&world.ask(&format!("{head}\r\n")).await), 401, "the token comes first");
+    let answer = world.ask(&format!("{head}{bearer}\r\n")).await;
+    assert_eq!(status(&answer), 405, "{answer}");
+    assert!(answer.contains("allow: GET\r\n"), "{answer}");
     world.stop().await;
 }
 
@@ -146,12 +194,7 @@ async fn other_methods_are_refused() {
 #[actix_web::test]
 async fn an_address_in_use_is_named_with_the_setting() {
     let world = World::start();
-    let (_, ready) = watch::channel(Readiness::Starting);
-    let state = AdminState { metrics: Metrics::new(), ready, token: world.token.clone() };
-    let error = match serve(AdminConfig { addr: world.addr }, state) {
-        Ok(_) => panic!("two servers on one address"),
-        Err(error) => error,
-    };
+    let error = bind(AdminConfig { addr: world.addr }).expect_err("two servers on one address");
     assert_eq!(error.code(), code::ADDRESS);
     let text = error.to_string();
     assert!(text.contains(&world.addr.to_string()) && text.contains("admin.port"), "{text}");

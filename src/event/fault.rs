@@ -90,6 +90,22 @@ pub mod code {
     pub const TOO_MANY_SUBSCRIPTIONS: &str = "E_EVENTFLOW_TOO_MANY_SUBSCRIPTIONS";
     /// Consumers have made as many bindings as the hub keeps.
     pub const TOO_MANY_BINDINGS: &str = "E_EVENTFLOW_TOO_MANY_BINDINGS";
+    /// An entity's id breaks the rules for texts.
+    pub const INVALID_EID: &str = "E_EVENTFLOW_INVALID_EID";
+    /// A batch has no event or more than the limit.
+    pub const INVALID_BATCH: &str = "E_EVENTFLOW_INVALID_BATCH";
+    /// A schedule has no date, one in the past or one too far away (npm's code).
+    pub const SCHEDULE_INVALID_DATE: &str = "E_EVENTFLOW_SPOKE_SCHEDULE_INVALID_DATE";
+    /// No event of this id is scheduled.
+    pub const SCHEDULE_NOT_FOUND: &str = "E_EVENTFLOW_SCHEDULE_NOT_FOUND";
+    /// The schedule ran already.
+    pub const SCHEDULE_EXECUTED: &str = "E_EVENTFLOW_SCHEDULE_EXECUTED";
+    /// What was waited for didn't come in time (npm's code).
+    pub const WAIT_TIMEOUT: &str = "E_EVENTFLOW_WAIT_TIMEOUT";
+    /// A link waits for more at once than the hub allows.
+    pub const TOO_MANY_WAITS: &str = "E_EVENTFLOW_TOO_MANY_WAITS";
+    /// The hub's settings don't allow it to spokes.
+    pub const NOT_ALLOWED: &str = "E_EVENTFLOW_NOT_ALLOWED";
     /// The verb is not part of the protocol.
     pub const UNKNOWN_VERB: &str = "E_EVENTFLOW_UNKNOWN_VERB";
     /// The hub speaks no such version of the protocol.
@@ -146,6 +162,8 @@ pub mod code {
     pub const VAULT: &str = "E_EVENTFLOW_VAULT";
     /// A bundle of credentials can't be read or lacks a part.
     pub const BUNDLE: &str = "E_EVENTFLOW_BUNDLE";
+    /// The admin HTTP needs the token, and it is missing or wrong.
+    pub const ADMIN_TOKEN: &str = "E_EVENTFLOW_ADMIN_TOKEN";
     /// No hub could be reached.
     pub const NO_HUB: &str = "E_EVENTFLOW_NO_HUB";
     /// The link to the hub was lost.

@@ -174,6 +174,10 @@ text!(
     Pid, "pid", code::INVALID_PID, |_| None
 );
 text!(
+    /// An entity that events may be associated with: a customer, a document.
+    Eid, "entity id", code::INVALID_EID, |_| None
+);
+text!(
     /// The name of a group of consumers. The default group has no name and is no `Group`.
     Group, "group", code::INVALID_GROUP, |_| None
 );

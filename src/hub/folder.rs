@@ -1,8 +1,9 @@
 //! The data folder: made at the first start, for this user alone, and in use by one hub at a time.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, Read, Write},
+    net::SocketAddr,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -12,6 +13,10 @@ use crate::{event::Uid, pki};
 
 /// The database.
 pub const DATABASE: &str = "eventflow.db";
+/// The database's write-ahead log.
+pub const DATABASE_LOG: &str = "eventflow.db-wal";
+/// Where the admin HTTP of the hub is that uses the folder; only while it runs.
+const ADMIN: &str = "admin-address";
 /// The lock of the hub that uses the folder.
 const LOCK: &str = "lock";
 /// The hub's id, made once.
@@ -74,6 +79,32 @@ impl DataFolder {
         self.path.join(name)
     }
 
+    /// Tells programs on this machine where the admin HTTP is, until the returned value is dropped.
+    ///
+    /// # Errors
+    /// [`HubError::Folder`] if it can't be written.
+    pub fn tell_admin(&self, addr: SocketAddr) -> Result<AdminFile, HubError> {
+        let path = self.file(ADMIN);
+        match write(&path, &format!("{addr}\n")) {
+            Ok(()) => Ok(AdminFile(path)),
+            Err(source) => Err(HubError::Folder { action: "write", path, source }),
+        }
+    }
+
+    /// Removes what a hub that was killed left behind.
+    ///
+    /// # Errors
+    /// [`HubError::Folder`] if it is there and can't be removed.
+    pub fn forget_admin(&self) -> Result<(), HubError> {
+        let path = self.file(ADMIN);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(HubError::Folder { action: "remove", path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The id of the hub that lives here: made at the first start, kept from then on. It ends with the configured
     /// name; a hub that is renamed gets another id.
     ///
@@ -100,6 +131,17 @@ impl DataFolder {
         let id = pki::new_id(name);
         write(&path, &format!("{id}\n")).map_err(|error| failed("write", error))?;
         Uid::parse(id).map_err(|error| failed("write", io::Error::new(io::ErrorKind::InvalidData, error)))
+    }
+}
+
+/// The file that tells where the admin HTTP is; gone with this value.
+#[derive(Debug)]
+pub struct AdminFile(PathBuf);
+
+impl Drop for AdminFile {
+    fn drop(&mut self) {
+        // Left behind it would lead to nobody, and the next start removes it.
+        let _ = fs::remove_file(&self.0);
     }
 }
 
@@ -138,6 +180,19 @@ mod tests {
         assert_eq!(folder.hub_id("EVENTFLOW-HUB").unwrap(), id);
         assert_ne!(folder.hub_id("OTHER").unwrap(), id);
         assert_eq!(path.join(HUB_ID).metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_admin_address_is_told_while_there_is_one() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = DataFolder::take(root.path()).unwrap();
+        let file = folder.tell_admin(([127, 0, 0, 1], 7).into()).unwrap();
+        assert_eq!(read(&folder.file(ADMIN)).unwrap(), "127.0.0.1:7\n");
+        std::mem::forget(file);
+        folder.forget_admin().unwrap();
+        folder.forget_admin().unwrap();
+        drop(folder.tell_admin(([127, 0, 0, 1], 8).into()).unwrap());
+        assert!(!folder.file(ADMIN).exists());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use actix_rt::Arbiter;
@@ -16,9 +16,11 @@ use tokio_rustls::TlsAcceptor;
 use super::{
     Command, End, HubError, HubInfo,
     core::CoreParts,
+    door::{self, Door},
     drain::DrainOutcome,
-    folder::{DATABASE, DataFolder, KEY_PHRASE, OPERATOR},
+    folder::{DATABASE, DATABASE_LOG, DataFolder, KEY_PHRASE, OPERATOR},
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
+    inspect::Inspector,
 };
 use crate::{
     actors::{
@@ -30,7 +32,7 @@ use crate::{
         mail::Handle,
         registry::{RegistryConfig, RingLimits},
     },
-    admin::{self, AdminConfig, AdminState, AdminToken},
+    admin::AdminState,
     config::{Durability, HubConfig, Keep, LimitSettings},
     event::Uid,
     metrics::{Metrics, Readiness},
@@ -73,24 +75,29 @@ pub async fn run(
             },
         }
     };
-    let (done, outcome) = oneshot::channel();
-    running.guardian.signal(Drain { done });
-    let outcome = tokio::time::timeout(grace + OVERTIME, outcome).await;
-    if let Some(admin) = running.admin {
-        admin.stop(true).await;
+    let outcome = drain(&running.guardian, grace).await;
+    if let Some(door) = running.door {
+        door.close().await;
     }
     match (failure, outcome) {
         (Some(error), _) => End::Failed(Arc::new(error)),
-        (None, Ok(Ok(outcome))) => End::Drained(outcome),
-        (None, _) => End::Failed(Arc::new(HubError::Vanished)),
+        (None, Some(outcome)) => End::Drained(outcome),
+        (None, None) => End::Failed(Arc::new(HubError::Vanished)),
     }
+}
+
+/// Drains and stops all actors; none: the guardian is gone, or far beyond its deadline.
+async fn drain(guardian: &Handle<Guardian>, grace: Duration) -> Option<DrainOutcome> {
+    let (done, outcome) = oneshot::channel();
+    guardian.signal(Drain { done });
+    tokio::time::timeout(grace + OVERTIME, outcome).await.ok()?.ok()
 }
 
 /// A hub that is up.
 struct Running {
     info: HubInfo,
     guardian: Handle<Guardian>,
-    admin: Option<actix_web::dev::ServerHandle>,
+    door: Option<Door>,
     gave_up: mpsc::UnboundedReceiver<HubError>,
     /// Ours until the end.
     _folder: DataFolder,
@@ -101,6 +108,7 @@ async fn start(
     metrics: &Metrics,
     readiness: &watch::Sender<Readiness>,
 ) -> Result<Running, HubError> {
+    let since = Instant::now();
     let folder = DataFolder::take(&config.data)?;
     let name = config.hub.name.as_str();
     let id = folder.hub_id(name)?;
@@ -132,7 +140,7 @@ async fn start(
         &hubs,
         SystemTime::now(),
     )?;
-    let admin = serve_admin(&config, &folder, metrics, readiness)?;
+    let threshold = door::bind(&config.admin, &folder)?;
 
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
@@ -172,17 +180,39 @@ async fn start(
         grace: config.limits.drain,
         gave_up,
     });
-    let (admin, admin_address) = admin.unzip();
+    let inspector = Inspector {
+        hub: id.to_string(),
+        epoch,
+        address,
+        since,
+        files: [DATABASE, DATABASE_LOG].map(|name| folder.file(name)).into(),
+    };
+    let opened = threshold.map(|threshold| {
+        let state = AdminState {
+            metrics: metrics.clone(),
+            ready: readiness.subscribe(),
+            token: threshold.token.clone(),
+            inspect: Arc::new(inspector),
+        };
+        threshold.open(state)
+    });
+    let door = match opened.transpose() {
+        Ok(door) => door,
+        Err(error) => {
+            drain(&guardian, config.limits.drain).await;
+            return Err(error);
+        }
+    };
     let info = HubInfo {
         id: id.to_string(),
         epoch,
         address,
-        admin: admin_address,
+        admin: door.as_ref().map(|door| door.addr),
         data: folder.path().to_owned(),
         bundle,
         fingerprint: authority.root_fingerprint(),
     };
-    Ok(Running { info, guardian, admin, gave_up: given_up, _folder: folder })
+    Ok(Running { info, guardian, door, gave_up: given_up, _folder: folder })
 }
 
 fn store_config(config: &HubConfig, folder: &DataFolder) -> StoreConfig {
@@ -233,27 +263,6 @@ async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError>
     let failed = |source| HubError::Address { addr, source };
     let socket = TcpListener::bind(addr).await.map_err(failed)?;
     Ok((socket.local_addr().map_err(failed)?, socket))
-}
-
-fn serve_admin(
-    config: &HubConfig,
-    folder: &DataFolder,
-    metrics: &Metrics,
-    readiness: &watch::Sender<Readiness>,
-) -> Result<Option<(actix_web::dev::ServerHandle, SocketAddr)>, HubError> {
-    if !config.admin.enabled {
-        return Ok(None);
-    }
-    let state = AdminState {
-        metrics: metrics.clone(),
-        ready: readiness.subscribe(),
-        token: AdminToken::load_or_create(folder.path())?,
-    };
-    let addr = SocketAddr::new(config.admin.ip, config.admin.port);
-    let (server, addr) = admin::serve(AdminConfig { addr }, state)?;
-    let handle = server.handle();
-    actix_rt::spawn(server);
-    Ok(Some((handle, addr)))
 }
 
 fn core_parts(

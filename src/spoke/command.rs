@@ -15,8 +15,8 @@ use tokio::{
 
 use super::{Claim, Delivery, Drained, PublishError, lane::Lane};
 use crate::{
-    event::{Domain, Event, EventId, Fault, Group, NewEvent, Pattern, Pid, code},
-    wire::{Answer, ConsumeOptions, Published, Token},
+    event::{Event, EventId, Fault, Group, NewEvent, Pattern, code},
+    wire::{Answer, ConsumeOptions, LogQuery, Published, Token},
 };
 
 /// Names a subscription or a consumer for its whole life, over all links.
@@ -97,7 +97,7 @@ pub(super) enum Settle {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Query {
     Read(EventId),
-    Log { domain: Domain, pid: Pid, page: String, limit: u32 },
+    Log { query: LogQuery, page: String, limit: u32 },
     Show(EventId),
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     event::{Domain, Event, Pid, code},
-    wire::Answer,
+    wire::{Answer, LogOf},
 };
 
 /// Events of one page, if the caller doesn't say.
@@ -42,8 +42,11 @@ impl LogReader {
     pub async fn next_page(&mut self) -> Result<Option<Vec<Event>>, ReadError> {
         let Some(page) = self.page.clone() else { return Ok(None) };
         let query = Query::Log {
-            domain: Domain::parse(self.domain.as_str())?,
-            pid: Pid::parse(self.pid.as_str())?,
+            query: LogOf::Process {
+                domain: Domain::parse(self.domain.as_str())?,
+                pid: Pid::parse(self.pid.as_str())?,
+            }
+            .into(),
             page,
             limit: self.limit,
         };

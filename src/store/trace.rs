@@ -60,6 +60,7 @@ impl Store {
             published: published.as_ref().map(|row| time::millis(row.published)),
             hub: published.as_ref().and_then(|row| row.v1_hub.clone()).map(Uid::from_stored),
             seq: published.as_ref().and_then(|row| row.seq).map(unsigned),
+            scheduled: None,
             state: state.to_owned(),
             consumer,
             ended: published

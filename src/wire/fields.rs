@@ -1,7 +1,7 @@
 //! Reading records: the units of one, by number and form.
 
 use bytestring::ByteString;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
     ControlCharacter, Record, UNIT_SEPARATOR,
@@ -57,8 +57,8 @@ pub enum RecordFault {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A unit that should be a JSON object and isn't, or lacks a member.
-    #[error("the unit `{unit}` is not the JSON object that it should be: {reason}")]
+    /// A unit that should be a JSON object or array and isn't, or lacks a member.
+    #[error("the unit `{unit}` is not the JSON that it should be: {reason}")]
     Json {
         /// Its name.
         unit: &'static str,
@@ -201,6 +201,18 @@ pub(super) fn json<T: DeserializeOwned>(unit: &'static str, text: &str) -> Resul
     if !text.trim_start().starts_with('{') {
         return Err(RecordFault::Json { unit, reason: "it doesn't begin with a brace".to_owned() });
     }
+    parsed(unit, text)
+}
+
+/// A JSON array.
+pub(super) fn json_list<'a, T: Deserialize<'a>>(
+    unit: &'static str,
+    text: &'a str,
+) -> Result<Vec<T>, RecordFault> {
+    parsed(unit, text)
+}
+
+fn parsed<'a, T: Deserialize<'a>>(unit: &'static str, text: &'a str) -> Result<T, RecordFault> {
     // The parser's words may repeat the text, which may be as long as a record.
     serde_json::from_str(text)
         .map_err(|error| RecordFault::Json { unit, reason: cut(&error.to_string(), MOST_WORDS).to_owned() })

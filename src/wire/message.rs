@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::query::{Association, Deletion, Ended, LogQuery, OutcomeOptions, Wait};
 use crate::event::{Domain, Event, EventId, Fault, Group, NewEvent, Pattern, Pid, Uid};
 
 /// The number of a request, chosen by the client, echoed by the answer.
@@ -184,14 +185,12 @@ pub enum Request {
         /// Which event.
         id: EventId,
     },
-    /// `log, req, domain, pid, page, limit`: a page of a process's log; `page` is empty at first.
+    /// `log, req, {json}, page, limit`: a page of events; `page` is empty at first.
     Log {
         /// Request number.
         req: Req,
-        /// The domain.
-        domain: Domain,
-        /// The process.
-        pid: Pid,
+        /// Whose events, and which of them.
+        query: LogQuery,
         /// Where to go on: what the page before said; empty: from the start.
         page: String,
         /// At most so many events; the hub's own limits hold too.
@@ -203,6 +202,88 @@ pub enum Request {
         req: Req,
         /// Which event.
         id: EventId,
+    },
+    /// `batch, req, [json, …]`: several events, published together or not at all.
+    Batch {
+        /// Request number.
+        req: Req,
+        /// The events, at least one and at most [`MOST_EVENTS`].
+        events: Vec<NewEvent>,
+    },
+    /// `persist, req, id, domain, name, pid, rid, data`: stored, not published.
+    Persist {
+        /// Request number.
+        req: Req,
+        /// The event.
+        event: NewEvent,
+    },
+    /// `schedule, req, due, id, domain, name, pid, rid, data`: published at its time.
+    Schedule {
+        /// Request number.
+        req: Req,
+        /// When, in milliseconds since 1970.
+        due: i64,
+        /// The event.
+        event: NewEvent,
+    },
+    /// `cancel, req, id`: a schedule that hasn't run, and its event with it.
+    Cancel {
+        /// Request number.
+        req: Req,
+        /// The scheduled event.
+        id: EventId,
+    },
+    /// `pids, req, domain, page, limit`: the processes of a domain; `page` is empty at first.
+    Pids {
+        /// Request number.
+        req: Req,
+        /// The domain.
+        domain: Domain,
+        /// Where to go on: what the page before said; empty: from the start.
+        page: String,
+        /// At most so many; the hub's own limits hold too.
+        limit: u32,
+    },
+    /// `wait, req, {json}`: for an event, stored or to come.
+    Wait {
+        /// Request number.
+        req: Req,
+        /// For what, and for how long.
+        wait: Wait,
+    },
+    /// `outcome, req, id, {json}`: for the outcome of an event, recorded or to come.
+    Outcome {
+        /// Request number.
+        req: Req,
+        /// Which event.
+        id: EventId,
+        /// For which group, and for how long.
+        options: OutcomeOptions,
+    },
+    /// `associate, req, id, {json}`: an event with something besides its process.
+    Associate {
+        /// Request number.
+        req: Req,
+        /// Which event.
+        id: EventId,
+        /// With what.
+        with: Association,
+    },
+    /// `dissociate, req, id, {json}`: takes an association back.
+    Dissociate {
+        /// Request number.
+        req: Req,
+        /// Which event.
+        id: EventId,
+        /// From what.
+        with: Association,
+    },
+    /// `delete, req, {json}`: an event, or a log.
+    Delete {
+        /// Request number.
+        req: Req,
+        /// What.
+        what: Deletion,
     },
 }
 
@@ -270,10 +351,31 @@ pub enum Reply {
 /// What an `ok` carries besides its number; its first unit, if there is one, names the form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// Nothing: unsubscribe, stop, ack, nack, release, and read after its `item`.
+    /// Nothing: unsubscribe, stop, ack, nack, release, cancel, associate, dissociate, and read and wait after their
+    /// `item`.
     Done,
-    /// `committed, timestamp, seq` or `duplicate, timestamp, seq`: publish.
+    /// `committed, timestamp, seq` or `duplicate, timestamp, seq`: publish, and persist with 0 for `seq`.
     Published(Published),
+    /// `batch, [json, …]`: what became of each event of a batch, in its order.
+    Batch(Vec<Published>),
+    /// `scheduled, due, new` or `scheduled, due, duplicate`: schedule.
+    Scheduled {
+        /// When it runs or ran, in milliseconds since 1970.
+        due: i64,
+        /// False: it was scheduled so already.
+        fresh: bool,
+    },
+    /// `pids, [json, …], next`: pids, rising. An empty `next`: that was the last page.
+    Pids {
+        /// The processes.
+        pids: Vec<Pid>,
+        /// Where to go on.
+        next: String,
+    },
+    /// `outcome, {json}`: outcome. `pending` in place of the JSON, if nothing was to be waited for.
+    Outcome(Option<Box<Ended>>),
+    /// `deleted, count`: delete, with the number of events that are gone.
+    Deleted(u64),
     /// `position, seq`: subscribe and consume. Events above it are delivered from here on.
     Position(u64),
     /// `page, next`: log. Empty: that was the last page.
@@ -282,8 +384,11 @@ pub enum Answer {
     Trace(Box<Trace>),
 }
 
+/// Events of a batch, and of a page, at most.
+pub const MOST_EVENTS: usize = 1_000;
+
 /// What became of a publish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
     /// False: an event of this id and content was there already, nothing was dispatched anew.
     pub fresh: bool,
@@ -305,7 +410,10 @@ pub struct Trace {
     pub hub: Option<Uid>,
     /// Its sequence number there.
     pub seq: Option<u64>,
-    /// `persisted`, `pending`, `orphan`, `claimed`, `success`, `dead` or `expired`, for the default group.
+    /// When it is or was due, if it was scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled: Option<i64>,
+    /// `persisted`, `scheduled`, `pending`, `orphan`, `claimed`, `success`, `dead` or `expired`, for the default group.
     pub state: String,
     /// Who holds it or brought it to its end.
     pub consumer: Option<Uid>,

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use super::{
     Answer, ControlCharacter, HubAddress, Published, Record, RecordFault, Reply,
     encode::{Writer, claim_head, event_head, event_tail},
-    fields::{Fields, json, number, positive, short, time},
+    fields::{Fields, json, json_list, number, positive, short, time},
 };
 use crate::event::{Data, Domain, Event, EventId, Fault, Name, Pid, Retry};
 
@@ -49,6 +49,14 @@ impl Reply {
                         .number(*seq),
                     Answer::Position(seq) => record.text("position").number(*seq),
                     Answer::Page(next) => record.text("page").text(next),
+                    Answer::Batch(published) => record.text("batch").json(published),
+                    Answer::Scheduled { due, fresh } => {
+                        record.text("scheduled").time(*due).text(if *fresh { "new" } else { "duplicate" })
+                    }
+                    Answer::Pids { pids, next } => record.text("pids").json(pids).text(next),
+                    Answer::Outcome(Some(ended)) => record.text("outcome").json(ended),
+                    Answer::Outcome(None) => record.text("outcome").text("pending"),
+                    Answer::Deleted(count) => record.text("deleted").number(*count),
                     Answer::Trace(trace) => record.text("trace").json(trace),
                 }
             }
@@ -132,6 +140,18 @@ fn read_answer(units: &[&str]) -> Result<Answer, RecordFault> {
         }),
         ["position", seq] => Answer::Position(number("seq", seq)?),
         ["page", next] => Answer::Page((*next).to_owned()),
+        ["batch", published] => Answer::Batch(json_list("batch", published)?),
+        ["scheduled", due, form @ ("new" | "duplicate")] => {
+            Answer::Scheduled { due: time("due", due)?, fresh: *form == "new" }
+        }
+        // As the hub sends them: its database may hold some that are older than the rules.
+        ["pids", pids, next] => Answer::Pids {
+            pids: json_list::<String>("pids", pids)?.into_iter().map(Pid::from_stored).collect(),
+            next: (*next).to_owned(),
+        },
+        ["outcome", "pending"] => Answer::Outcome(None),
+        ["outcome", ended] => Answer::Outcome(Some(Box::new(json("outcome", ended)?))),
+        ["deleted", count] => Answer::Deleted(number("deleted", count)?),
         ["trace", trace] => Answer::Trace(Box::new(json("trace", trace)?)),
         [form, ..] => return Err(RecordFault::unit("answer", form, "no form of answer that we know")),
     })

@@ -1,11 +1,13 @@
 //! Requests to records and back.
 
+mod batch;
+
 use bytes::BytesMut;
 
 use super::{
     ControlCharacter, Hello, MAX_FREE_TEXT, NackOptions, Record, RecordFault, Refusal, Req, Request,
     encode::{Writer, cut, cut_client},
-    fields::{Fields, json, number, positive, short},
+    fields::{Fields, json, number, positive, short, time},
 };
 use crate::event::{Data, Domain, EventId, Fault, Group, Name, NewEvent, Pattern, Pid, code};
 
@@ -23,8 +25,18 @@ const FORMS: &[(&str, &str)] = &[
     ("nack", "req, token, json"),
     ("release", "req, token"),
     ("read", "req, id"),
-    ("log", "req, domain, pid, page, limit"),
+    ("log", "req, json, page, limit"),
     ("show", "req, id"),
+    ("batch", "req, json"),
+    ("persist", "req, id, domain, name, pid, rid, data"),
+    ("schedule", "req, due, id, domain, name, pid, rid, data"),
+    ("cancel", "req, id"),
+    ("pids", "req, domain, page, limit"),
+    ("wait", "req, json"),
+    ("outcome", "req, id, json"),
+    ("associate", "req, id, json"),
+    ("dissociate", "req, id, json"),
+    ("delete", "req, json"),
 ];
 
 /// What a hub takes besides the limits of a record.
@@ -60,6 +72,16 @@ impl Request {
             Self::Read { .. } => "read",
             Self::Log { .. } => "log",
             Self::Show { .. } => "show",
+            Self::Batch { .. } => "batch",
+            Self::Persist { .. } => "persist",
+            Self::Schedule { .. } => "schedule",
+            Self::Cancel { .. } => "cancel",
+            Self::Pids { .. } => "pids",
+            Self::Wait { .. } => "wait",
+            Self::Outcome { .. } => "outcome",
+            Self::Associate { .. } => "associate",
+            Self::Dissociate { .. } => "dissociate",
+            Self::Delete { .. } => "delete",
         }
     }
 
@@ -78,7 +100,17 @@ impl Request {
             | Self::Release { req, .. }
             | Self::Read { req, .. }
             | Self::Log { req, .. }
-            | Self::Show { req, .. } => Some(*req),
+            | Self::Show { req, .. }
+            | Self::Batch { req, .. }
+            | Self::Persist { req, .. }
+            | Self::Schedule { req, .. }
+            | Self::Cancel { req, .. }
+            | Self::Pids { req, .. }
+            | Self::Wait { req, .. }
+            | Self::Outcome { req, .. }
+            | Self::Associate { req, .. }
+            | Self::Dissociate { req, .. }
+            | Self::Delete { req, .. } => Some(*req),
         }
     }
 
@@ -94,14 +126,11 @@ impl Request {
                 record.number(super::VERSION.into()).json(&Hello { client })
             }
             Self::Ping(n) | Self::Pong(n) => record.number(*n),
-            Self::Publish { req, event } => record
-                .number(*req)
-                .text(&event.id)
-                .text(&event.domain)
-                .text(&event.name)
-                .text(&event.pid)
-                .text(event.rid.as_deref().unwrap_or_default())
-                .text(event.data.as_str()),
+            Self::Publish { req, event } | Self::Persist { req, event } => {
+                new_event(record.number(*req), event)
+            }
+            Self::Schedule { req, due, event } => new_event(record.number(*req).time(*due), event),
+            Self::Batch { req, events } => record.number(*req).json(events),
             Self::Subscribe { req, sub, domain, name } => {
                 record.number(*req).number((*sub).into()).text(domain.as_str()).text(name.as_str())
             }
@@ -120,10 +149,21 @@ impl Request {
                 let reason = cut(&options.reason, MAX_FREE_TEXT).to_owned();
                 record.number(*req).number(*token).json(&NackOptions { reason })
             }
-            Self::Read { req, id } | Self::Show { req, id } => record.number(*req).text(id),
-            Self::Log { req, domain, pid, page, limit } => {
-                record.number(*req).text(domain).text(pid).text(page).number((*limit).into())
+            Self::Read { req, id } | Self::Show { req, id } | Self::Cancel { req, id } => {
+                record.number(*req).text(id)
             }
+            Self::Log { req, query, page, limit } => {
+                record.number(*req).json(query).text(page).number((*limit).into())
+            }
+            Self::Pids { req, domain, page, limit } => {
+                record.number(*req).text(domain).text(page).number((*limit).into())
+            }
+            Self::Wait { req, wait } => record.number(*req).json(wait),
+            Self::Outcome { req, id, options } => record.number(*req).text(id).json(options),
+            Self::Associate { req, id, with } | Self::Dissociate { req, id, with } => {
+                record.number(*req).text(id).json(with)
+            }
+            Self::Delete { req, what } => record.number(*req).json(what),
         }
         .end()
     }
@@ -136,6 +176,16 @@ impl Request {
         let fields = Fields::of(record);
         read(&fields, limits).map_err(|fault| Refusal { req: fields.req(), fault })
     }
+}
+
+fn new_event<'a>(record: Writer<'a>, event: &NewEvent) -> Writer<'a> {
+    record
+        .text(&event.id)
+        .text(&event.domain)
+        .text(&event.name)
+        .text(&event.pid)
+        .text(event.rid.as_deref().unwrap_or_default())
+        .text(event.data.as_str())
 }
 
 fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
@@ -153,17 +203,23 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         }
         ("ping", [n]) => Request::Ping(number("n", n)?),
         ("pong", [n]) => Request::Pong(number("n", n)?),
-        ("publish", &[number, id, domain, name, pid, rid, data]) => Request::Publish {
+        ("publish", [number, event @ ..]) if event.len() == 6 => {
+            Request::Publish { req: req(number)?, event: read_event(fields, event, limits)? }
+        }
+        ("persist", [number, event @ ..]) if event.len() == 6 => {
+            Request::Persist { req: req(number)?, event: read_event(fields, event, limits)? }
+        }
+        ("schedule", [number, due, event @ ..]) if event.len() == 6 => Request::Schedule {
             req: req(number)?,
-            event: NewEvent {
-                id: EventId::parse(fields.shared(id))?,
-                domain: Domain::parse(fields.shared(domain))?,
-                name: Name::parse(fields.shared(name))?,
-                pid: Pid::parse(fields.shared(pid))?,
-                rid: if rid.is_empty() { None } else { Some(EventId::parse(fields.shared(rid))?) },
-                data: read_data(fields, id, data, limits)?,
-            },
+            due: time("due", due)?,
+            event: read_event(fields, event, limits)?,
         },
+        ("batch", [number, events]) => {
+            Request::Batch { req: req(number)?, events: batch::read(fields, events, limits)? }
+        }
+        ("cancel", &[number, id]) => {
+            Request::Cancel { req: req(number)?, id: EventId::parse(fields.shared(id))? }
+        }
         ("subscribe", &[number, id, domain, name]) => Request::Subscribe {
             req: req(number)?,
             sub: sub(id)?,
@@ -190,17 +246,53 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         ("read", &[number, id]) => {
             Request::Read { req: req(number)?, id: EventId::parse(fields.shared(id))? }
         }
-        ("log", &[n, domain, pid, page, limit]) => Request::Log {
+        ("log", &[n, query, page, limit]) => Request::Log {
             req: req(n)?,
-            domain: Domain::parse(fields.shared(domain))?,
-            pid: Pid::parse(fields.shared(pid))?,
+            query: json("json", query)?,
             page: page.to_owned(),
             limit: positive("limit", limit)?,
         },
         ("show", &[number, id]) => {
             Request::Show { req: req(number)?, id: EventId::parse(fields.shared(id))? }
         }
+        ("pids", &[n, domain, page, limit]) => Request::Pids {
+            req: req(n)?,
+            domain: Domain::parse(fields.shared(domain))?,
+            page: page.to_owned(),
+            limit: positive("limit", limit)?,
+        },
+        ("wait", [number, wait]) => Request::Wait { req: req(number)?, wait: json("json", wait)? },
+        ("outcome", &[number, id, options]) => Request::Outcome {
+            req: req(number)?,
+            id: EventId::parse(fields.shared(id))?,
+            options: json("json", options)?,
+        },
+        ("associate", &[number, id, with]) => Request::Associate {
+            req: req(number)?,
+            id: EventId::parse(fields.shared(id))?,
+            with: json("json", with)?,
+        },
+        ("dissociate", &[number, id, with]) => Request::Dissociate {
+            req: req(number)?,
+            id: EventId::parse(fields.shared(id))?,
+            with: json("json", with)?,
+        },
+        ("delete", [number, what]) => Request::Delete { req: req(number)?, what: json("json", what)? },
         _ => return Err(fields.misfit(FORMS).into()),
+    })
+}
+
+fn read_event(fields: &Fields<'_>, units: &[&str], limits: &ParseLimits) -> Result<NewEvent, Fault> {
+    let &[id, domain, name, pid, rid, data] = units else {
+        return Err(fields.misfit(FORMS).into());
+    };
+    Ok(NewEvent {
+        id: EventId::parse(fields.shared(id))?,
+        domain: Domain::parse(fields.shared(domain))?,
+        name: Name::parse(fields.shared(name))?,
+        pid: Pid::parse(fields.shared(pid))?,
+        rid: if rid.is_empty() { None } else { Some(EventId::parse(fields.shared(rid))?) },
+        data: read_data(fields, id, data, limits)?,
     })
 }
 

@@ -118,10 +118,81 @@ fn request() -> impl Strategy<Value = Request> {
         }),
         (req(), token()).prop_map(|(req, token)| Request::Release { req, token }),
         (req(), text()).prop_map(|(req, id)| Request::Read { req, id }),
-        (req(), text(), text(), "[ -~]{0,80}", 1..=u32::MAX)
-            .prop_map(|(req, domain, pid, page, limit)| Request::Log { req, domain, pid, page, limit }),
+        (req(), log_query(), "[ -~]{0,80}", 1..=u32::MAX)
+            .prop_map(|(req, query, page, limit)| Request::Log { req, query, page, limit }),
         (req(), text()).prop_map(|(req, id)| Request::Show { req, id }),
+        later_request(),
     ]
+}
+
+/// Requests by events, schedules, waits and relations.
+fn later_request() -> impl Strategy<Value = Request> {
+    let req = || 1..=u64::MAX;
+    prop_oneof![
+        (req(), vec(new_event(), 1..5)).prop_map(|(req, events)| Request::Batch { req, events }),
+        (req(), new_event()).prop_map(|(req, event)| Request::Persist { req, event }),
+        (req(), any::<i64>(), new_event()).prop_map(|(req, due, event)| Request::Schedule {
+            req,
+            due,
+            event
+        }),
+        (req(), text()).prop_map(|(req, id)| Request::Cancel { req, id }),
+        (req(), text(), "[ -~]{0,80}", 1..=u32::MAX).prop_map(|(req, domain, page, limit)| Request::Pids {
+            req,
+            domain,
+            page,
+            limit
+        }),
+        (req(), wait()).prop_map(|(req, wait)| Request::Wait { req, wait }),
+        (req(), text(), option::of(text()), any::<u64>()).prop_map(|(req, id, group, timeout_ms)| {
+            Request::Outcome { req, id, options: OutcomeOptions { group, timeout_ms } }
+        }),
+        (req(), text(), association()).prop_map(|(req, id, with)| Request::Associate { req, id, with }),
+        (req(), text(), association()).prop_map(|(req, id, with)| Request::Dissociate { req, id, with }),
+        (req(), deletion()).prop_map(|(req, what)| Request::Delete { req, what }),
+    ]
+}
+
+fn log_query() -> impl Strategy<Value = LogQuery> {
+    let of = prop_oneof![
+        (text(), text()).prop_map(|(domain, pid)| LogOf::Process { domain, pid }),
+        (text(), text()).prop_map(|(domain, cpid)| LogOf::ChildProcess { domain, cpid }),
+        (text(), option::of(text())).prop_map(|(eid, domain)| LogOf::Entity { eid, domain }),
+        text().prop_map(|domain| LogOf::Domain { domain }),
+    ];
+    (of, vec(text(), 0..4), any::<(Option<i64>, Option<i64>)>())
+        .prop_map(|(of, names, (from, to))| LogQuery { of, names, from, to })
+}
+
+fn wait() -> impl Strategy<Value = Wait> {
+    let after =
+        prop_oneof![Just(After::Start), text().prop_map(After::Event), any::<i64>().prop_map(After::Time),];
+    let wanted =
+        prop_oneof![
+            (text(), text(), vec(text(), 0..4), after)
+                .prop_map(|(domain, pid, names, after)| WaitFor::Process { domain, pid, names, after }),
+            text().prop_map(|rid| WaitFor::Answer { rid }),
+        ];
+    (wanted, 0..=86_400_000_u64).prop_map(|(wanted, ms)| Wait { wanted, timeout: Duration::from_millis(ms) })
+}
+
+fn association() -> impl Strategy<Value = Association> {
+    prop_oneof![
+        (text(), text()).prop_map(|(domain, cpid)| Association::ChildProcess { domain, cpid }),
+        text().prop_map(|eid| Association::Entity { eid }),
+    ]
+}
+
+fn deletion() -> impl Strategy<Value = Deletion> {
+    prop_oneof![
+        text().prop_map(|id| Deletion::Event { id }),
+        (text(), text()).prop_map(|(domain, pid)| Deletion::Log { domain, pid }),
+    ]
+}
+
+fn ended() -> impl Strategy<Value = Ended> {
+    ("[a-z]{1,9}", option::of(text()), any::<i64>(), any::<String>())
+        .prop_map(|(state, consumer, ended, error)| Ended { state, consumer, ended, error })
 }
 
 fn trace() -> impl Strategy<Value = Trace> {
@@ -137,16 +208,16 @@ fn trace() -> impl Strategy<Value = Trace> {
         },
     );
     let who = || option::of(text::<Uid>());
-    (who(), who(), who(), any::<(Option<i64>, Option<u64>, Option<i64>)>(), "[a-z]{1,9}", vec(attempt, 0..4))
-        .prop_map(|(publisher, hub, consumer, (published, seq, ended), state, attempts)| Trace {
-            publisher,
-            published,
-            hub,
-            seq,
-            state,
-            consumer,
-            ended,
-            attempts,
+    (
+        who(),
+        who(),
+        who(),
+        any::<(Option<i64>, Option<u64>, Option<i64>, Option<i64>)>(),
+        "[a-z]{1,9}",
+        vec(attempt, 0..4),
+    )
+        .prop_map(|(publisher, hub, consumer, (published, seq, scheduled, ended), state, attempts)| {
+            Trace { scheduled, publisher, published, hub, seq, state, consumer, ended, attempts }
         })
 }
 
@@ -161,6 +232,14 @@ fn answer() -> impl Strategy<Value = Answer> {
         any::<u64>().prop_map(Answer::Position),
         "[ -~]{0,80}".prop_map(Answer::Page),
         trace().prop_map(|trace| Answer::Trace(Box::new(trace))),
+        vec(any::<(bool, i64, u64)>(), 0..4).prop_map(|list| {
+            let published = |(fresh, timestamp, seq)| Published { fresh, timestamp, seq };
+            Answer::Batch(list.into_iter().map(published).collect())
+        }),
+        any::<(i64, bool)>().prop_map(|(due, fresh)| Answer::Scheduled { due, fresh }),
+        (vec(text(), 0..4), "[ -~]{0,80}").prop_map(|(pids, next)| Answer::Pids { pids, next }),
+        option::of(ended()).prop_map(|ended| Answer::Outcome(ended.map(Box::new))),
+        any::<u64>().prop_map(Answer::Deleted),
     ]
 }
 

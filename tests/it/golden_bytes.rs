@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use eventflow::{
-    event::{Data, Domain, Event, EventId, Fault, NewEvent, Pattern, Pid, Uid, code},
+    event::{Data, Domain, Eid, Event, EventId, Fault, NewEvent, Pattern, Pid, Uid, code},
     wire::{
-        Answer, Attempt, ConsumeOptions, Hello, HubAddress, Limits, LinkLimits, NackOptions, ParseLimits,
-        Published, READY, Reader, Record, Reply, Request, Trace, Welcome,
+        After, Answer, Association, Attempt, ConsumeOptions, Deletion, Ended, Hello, HubAddress, Limits,
+        LinkLimits, LogOf, LogQuery, NackOptions, OutcomeOptions, ParseLimits, Published, READY, Reader,
+        Record, Reply, Request, Trace, Wait, WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -133,14 +134,101 @@ fn requests() {
     request("read␟10␟01K0EXAMPLE␞", &Request::Read { req: 10, id: new_event().id });
     let log = |page: &str| Request::Log {
         req: 11,
-        domain: new_event().domain,
-        pid: new_event().pid,
+        query: LogOf::Process { domain: new_event().domain, pid: new_event().pid }.into(),
         page: page.to_owned(),
         limit: 100,
     };
-    request("log␟11␟orders␟order-1␟␟100␞", &log(""));
-    request("log␟11␟orders␟order-1␟p1x␟100␞", &log("p1x"));
+    request(r#"log␟11␟{"domain":"orders","pid":"order-1"}␟␟100␞"#, &log(""));
+    request(r#"log␟11␟{"domain":"orders","pid":"order-1"}␟p1x␟100␞"#, &log("p1x"));
     request("show␟12␟01K0EXAMPLE␞", &Request::Show { req: 12, id: new_event().id });
+}
+
+#[test]
+fn requests_by_schedule_wait_and_relation() {
+    let NewEvent { id, domain, name, pid, .. } = new_event();
+    let cancelled =
+        NewEvent { id: EventId::parse("01K0OTHER").unwrap(), name: "paid".parse().unwrap(), ..event_twin() };
+    request(
+        r#"batch␟13␟[{"id":"01K0EXAMPLE","domain":"orders","name":"created","pid":"order-1","data":{"total":12}},{"id":"01K0OTHER","domain":"orders","name":"paid","pid":"order-1","rid":"01K0EXAMPLE","data":{"total":12}}]␞"#,
+        &Request::Batch { req: 13, events: vec![new_event(), cancelled] },
+    );
+    request(
+        r#"persist␟14␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
+        &Request::Persist { req: 14, event: new_event() },
+    );
+    request(
+        r#"schedule␟15␟1750000060000␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
+        &Request::Schedule { req: 15, due: 1_750_000_060_000, event: new_event() },
+    );
+    request("cancel␟16␟01K0EXAMPLE␞", &Request::Cancel { req: 16, id: id.clone() });
+    let log = |golden: &str, query: LogQuery| {
+        request(golden, &Request::Log { req: 17, query, page: String::new(), limit: 100 });
+    };
+    log(
+        r#"log␟17␟{"domain":"orders","pid":"order-1","names":["created","paid"],"from":1750000000000,"to":1750000060000}␟␟100␞"#,
+        LogQuery {
+            of: LogOf::Process { domain: domain.clone(), pid: pid.clone() },
+            names: vec![name.clone(), "paid".parse().unwrap()],
+            from: Some(1_750_000_000_000),
+            to: Some(1_750_000_060_000),
+        },
+    );
+    let cpid: Pid = "parcel-7".parse().unwrap();
+    let eid: Eid = "customer-4".parse().unwrap();
+    log(
+        r#"log␟17␟{"domain":"orders","cpid":"parcel-7"}␟␟100␞"#,
+        LogOf::ChildProcess { domain: domain.clone(), cpid: cpid.clone() }.into(),
+    );
+    log(r#"log␟17␟{"eid":"customer-4"}␟␟100␞"#, LogOf::Entity { eid: eid.clone(), domain: None }.into());
+    log(
+        r#"log␟17␟{"domain":"orders","eid":"customer-4"}␟␟100␞"#,
+        LogOf::Entity { eid: eid.clone(), domain: Some(domain.clone()) }.into(),
+    );
+    log(r#"log␟17␟{"domain":"orders"}␟␟100␞"#, LogOf::Domain { domain: domain.clone() }.into());
+    request(
+        "pids␟18␟orders␟␟100␞",
+        &Request::Pids { req: 18, domain: domain.clone(), page: String::new(), limit: 100 },
+    );
+    let wait = |golden: &str, wanted: WaitFor| {
+        request(golden, &Request::Wait { req: 19, wait: Wait { wanted, timeout: Duration::from_secs(10) } });
+    };
+    wait(
+        r#"wait␟19␟{"domain":"orders","pid":"order-1","names":["paid"],"after_id":"01K0EXAMPLE","timeout_ms":10000}␞"#,
+        WaitFor::Process {
+            domain: domain.clone(),
+            pid: pid.clone(),
+            names: vec!["paid".parse().unwrap()],
+            after: After::Event(id.clone()),
+        },
+    );
+    wait(r#"wait␟19␟{"rid":"01K0EXAMPLE","timeout_ms":10000}␞"#, WaitFor::Answer { rid: id.clone() });
+    request(
+        r#"outcome␟20␟01K0EXAMPLE␟{"timeout_ms":10000}␞"#,
+        &Request::Outcome {
+            req: 20,
+            id: id.clone(),
+            options: OutcomeOptions { group: None, timeout_ms: 10_000 },
+        },
+    );
+    let child = Association::ChildProcess { domain: "parcels".parse().unwrap(), cpid };
+    request(
+        r#"associate␟21␟01K0EXAMPLE␟{"domain":"parcels","cpid":"parcel-7"}␞"#,
+        &Request::Associate { req: 21, id: id.clone(), with: child },
+    );
+    request(
+        r#"dissociate␟22␟01K0EXAMPLE␟{"eid":"customer-4"}␞"#,
+        &Request::Dissociate { req: 22, id: id.clone(), with: Association::Entity { eid } },
+    );
+    request(r#"delete␟23␟{"id":"01K0EXAMPLE"}␞"#, &Request::Delete { req: 23, what: Deletion::Event { id } });
+    request(
+        r#"delete␟23␟{"domain":"orders","pid":"order-1"}␞"#,
+        &Request::Delete { req: 23, what: Deletion::Log { domain, pid } },
+    );
+}
+
+/// What answers [`new_event`], with the same content else.
+fn event_twin() -> NewEvent {
+    NewEvent { rid: Some(new_event().id), ..new_event() }
 }
 
 #[test]
@@ -180,6 +268,37 @@ fn replies() {
         r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}]}␞"#,
         &ok(12, Answer::Trace(Box::new(trace()))),
     );
+    reply(
+        r#"ok␟13␟batch␟[{"fresh":true,"timestamp":1750000000000,"seq":1750000000000123},{"fresh":false,"timestamp":1750000000000,"seq":1750000000000123}]␞"#,
+        &ok(13, Answer::Batch(vec![published(true), published(false)])),
+    );
+    let scheduled = |fresh| Answer::Scheduled { due: 1_750_000_060_000, fresh };
+    reply("ok␟15␟scheduled␟1750000060000␟new␞", &ok(15, scheduled(true)));
+    reply("ok␟15␟scheduled␟1750000060000␟duplicate␞", &ok(15, scheduled(false)));
+    reply(
+        r#"ok␟18␟pids␟["order-1","order-2"]␟p1x␞"#,
+        &ok(
+            18,
+            Answer::Pids {
+                pids: vec!["order-1".parse().unwrap(), "order-2".parse().unwrap()],
+                next: "p1x".into(),
+            },
+        ),
+    );
+    reply(
+        r#"ok␟20␟outcome␟{"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"error":"no such customer"}␞"#,
+        &ok(
+            20,
+            Answer::Outcome(Some(Box::new(Ended {
+                state: "dead".into(),
+                consumer: Some(uid("WORK-1.EVENTFLOW-SPOKE")),
+                ended: 1_750_000_000_900,
+                error: "no such customer".into(),
+            }))),
+        ),
+    );
+    reply("ok␟20␟outcome␟pending␞", &ok(20, Answer::Outcome(None)));
+    reply("ok␟23␟deleted␟2␞", &ok(23, Answer::Deleted(2)));
     reply(
         r#"item␟10␟01K0EXAMPLE␟1750000000000␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
         &Reply::Item { req: 10, event: event() },
@@ -229,6 +348,7 @@ fn trace() -> Trace {
         published: Some(1_750_000_000_000),
         hub: Some(uid("VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB")),
         seq: Some(1_750_000_000_000_123),
+        scheduled: None,
         state: "dead".into(),
         consumer: Some(consumer.clone()),
         ended: Some(1_750_000_000_900),

@@ -40,6 +40,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("tokio", &["metrics", "pki", "store", "spoke", "actors", "admin", "hub", "bin"]),
     ("tokio_rustls", &["pki", "spoke", "actors", "hub"]),
     ("tracing_subscriber", &["bin"]),
+    ("ureq", &["bin"]),
     ("x509_parser", &["pki"]),
 ];
 

@@ -1,6 +1,7 @@
 //! The two programs as people and scripts meet them: what they print, where, and how they exit.
 
 mod interrupted;
+mod operator;
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},

@@ -8,9 +8,9 @@ use crate::{
         mail::Handle,
         outlet::{Frame, Outlet},
     },
-    event::{Domain, EventId, Fault, Pid, code},
+    event::{EventId, Fault, code},
     store::{LogKey, Store, StoreError},
-    wire::{Answer, Req, Trace},
+    wire::{Answer, LogOf, LogQuery, Req, Trace},
 };
 
 /// Reads of one link that may wait.
@@ -38,10 +38,8 @@ pub enum What {
     Event(EventId),
     /// A page of a log.
     Log {
-        /// The domain.
-        domain: Domain,
-        /// The process.
-        pid: Pid,
+        /// Whose events, and which.
+        query: LogQuery,
         /// Where to go on; empty: from the start.
         page: String,
         /// At most so many events; 0: as many as a page has.
@@ -57,9 +55,7 @@ pub async fn run(read: Read, store: Store, deliveries: Handle<Deliveries>, outle
     outlet.room().await;
     let result = match what {
         What::Event(id) => event(req, id, &store, &outlet).await,
-        What::Log { domain, pid, page, limit } => {
-            log(req, &domain, &pid, &page, limit, &store, &outlet).await
-        }
+        What::Log { query, page, limit } => log(req, &query, &page, limit, &store, &outlet).await,
         What::Show(id) => show(req, id, &store, &deliveries, &outlet).await,
     };
     outlet.answer(req, result);
@@ -73,8 +69,7 @@ async fn event(req: Req, id: EventId, store: &Store, outlet: &Outlet) -> Result<
 
 async fn log(
     req: Req,
-    domain: &Domain,
-    pid: &Pid,
+    query: &LogQuery,
     page: &str,
     limit: u32,
     store: &Store,
@@ -84,6 +79,9 @@ async fn log(
     let limit = match usize::try_from(limit) {
         Ok(limit @ 1..PAGE_EVENTS) => limit,
         _ => PAGE_EVENTS,
+    };
+    let LogOf::Process { domain, pid } = &query.of else {
+        return Err(Fault::refused(code::UNSUPPORTED, "only the log of a process can be read"));
     };
     let (events, next) = store.log_page(domain, pid, after.as_ref(), limit, PAGE_BYTES).await?;
     for event in events {

@@ -97,8 +97,8 @@ impl Connection {
             }
             Request::Read { req, id } => self.read(Read { req, what: What::Event(id) }),
             Request::Show { req, id } => self.read(Read { req, what: What::Show(id) }),
-            Request::Log { req, domain, pid, page, limit } => {
-                self.read(Read { req, what: What::Log { domain, pid, page, limit } });
+            Request::Log { req, query, page, limit } => {
+                self.read(Read { req, what: What::Log { query, page, limit } });
             }
             wish => {
                 let req = wish.req().unwrap_or_default();
@@ -150,7 +150,10 @@ impl Connection {
                 self.core.deliveries.signal(Stop { outlet, req, sub });
                 Ok(())
             }
-            other => Err(Fault::refused(code::UNKNOWN_VERB, format!("{} isn't served here", other.verb()))),
+            other => Err(Fault::refused(
+                code::UNSUPPORTED,
+                format!("{} isn't served by this hub yet", other.verb()),
+            )),
         }
     }
 

@@ -5,6 +5,8 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use eventflow::wire::HubAddress;
 
+use crate::hub::Hub;
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0   done
@@ -108,6 +110,7 @@ pub(crate) enum Command {
     Consume(Consume),
     Log(Log),
     Show(Show),
+    Hub(Hub),
 }
 
 impl Command {
@@ -120,6 +123,8 @@ impl Command {
             Self::Subscribe(Subscribe { end, .. }) | Self::Consume(Consume { end, .. }) => {
                 (true, end.timeout)
             }
+            // It needs no link.
+            Self::Hub(_) => (false, None),
         };
         let deadline = given.unwrap_or(Duration::from_secs(if lasting { 15 } else { 5 }));
         timeout.map_or(deadline, |timeout| deadline.min(timeout))
@@ -252,7 +257,7 @@ pub(crate) struct Show {
 }
 
 /// `HOST:PORT`, where an IPv6 address stands in brackets.
-fn hub_address(text: &str) -> Result<HubAddress, String> {
+pub(crate) fn hub_address(text: &str) -> Result<HubAddress, String> {
     let wrong = || "must be HOST:PORT, such as 127.0.0.1:50001 or [::1]:50001".to_owned();
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     let host = match host.strip_prefix('[') {

@@ -57,7 +57,12 @@ fn number(error: &str) -> u8 {
     match error {
         code::EVENT_NOT_FOUND => 3,
         code::NO_HUB | code::HANDSHAKE | code::HUB_BUSY | code::HUB_DRAINING | code::HUB_RESTART => 69,
-        code::BUNDLE | code::CERTIFICATE | code::VAULT | code::INVALID_HOSTNAME | code::DATA_FOLDER => 77,
+        code::BUNDLE
+        | code::CERTIFICATE
+        | code::VAULT
+        | code::INVALID_HOSTNAME
+        | code::DATA_FOLDER
+        | code::ADMIN_TOKEN => 77,
         _ => 1,
     }
 }

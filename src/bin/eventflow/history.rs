@@ -137,6 +137,7 @@ mod tests {
     fn the_story_names_everybody_and_their_attempts() {
         let uid = |uid: &str| Uid::parse(uid.to_owned()).unwrap();
         let trace = Trace {
+            scheduled: None,
             publisher: Some(uid("P.SPOKE")),
             published: Some(5),
             hub: Some(uid("H.HUB")),
@@ -175,6 +176,7 @@ data       {}";
     #[test]
     fn the_story_of_a_new_event_is_short() {
         let trace = Trace {
+            scheduled: None,
             publisher: None,
             published: None,
             hub: None,

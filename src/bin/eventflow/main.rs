@@ -1,11 +1,13 @@
 //! The command line client.
 
+mod admin;
 mod arguments;
 mod connect;
 mod consume;
 mod exec;
 mod failure;
 mod history;
+mod hub;
 mod ndjson;
 mod output;
 mod publish;
@@ -58,14 +60,19 @@ fn run(cli: Cli) -> Result<(), Failure> {
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let stop = Stop::listen()?;
     let printer = Printer::new(Style::choose(cli.json));
-    let mut config = connect::config(&cli.link)?;
-    config.connect_deadline = cli.command.connect_deadline(cli.link.connect_timeout);
+    let deadline = cli.command.connect_deadline(cli.link.connect_timeout);
+    let link = || {
+        let mut config = connect::config(&cli.link)?;
+        config.connect_deadline = deadline;
+        Ok::<_, Failure>(config)
+    };
     match cli.command {
-        Command::Publish(arguments) => publish::run(arguments, config, printer, stop).await,
-        Command::Subscribe(arguments) => subscribe::run(arguments, config, printer, stop).await,
-        Command::Consume(arguments) => consume::run(arguments, config, printer, stop).await,
-        Command::Log(arguments) => history::log(arguments, config, printer, stop).await,
-        Command::Show(arguments) => history::show(arguments, config, printer, stop).await,
+        Command::Publish(arguments) => publish::run(arguments, link()?, printer, stop).await,
+        Command::Subscribe(arguments) => subscribe::run(arguments, link()?, printer, stop).await,
+        Command::Consume(arguments) => consume::run(arguments, link()?, printer, stop).await,
+        Command::Log(arguments) => history::log(arguments, link()?, printer, stop).await,
+        Command::Show(arguments) => history::show(arguments, link()?, printer, stop).await,
+        Command::Hub(arguments) => hub::run(arguments, &cli.link.data_folder, printer, stop).await,
     }
 }
 

@@ -60,7 +60,7 @@ impl Queries {
             }
             let request = match waiting.query.clone() {
                 Query::Read(id) => Request::Read { req, id },
-                Query::Log { domain, pid, page, limit } => Request::Log { req, domain, pid, page, limit },
+                Query::Log { query, page, limit } => Request::Log { req, query, page, limit },
                 Query::Show(id) => Request::Show { req, id },
             };
             self.asked.insert(req, Asked { waiting, events: Vec::new() });

@@ -69,6 +69,7 @@ async fn show_gives_the_event_and_its_trace() {
     let mut hub = FakeHub::new();
     let (spoke, mut link) = hub.connected(config(), limits()).await;
     let trace = Trace {
+        scheduled: None,
         publisher: None,
         published: Some(1000),
         hub: None,

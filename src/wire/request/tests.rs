@@ -62,11 +62,11 @@ fn a_bad_number_is_refused() {
         refused(&format!("ack,{number},1"), 0, code::INVALID_RECORD);
         refused(&format!("ack,3,{number}"), 3, code::INVALID_RECORD);
         refused(&format!("stop,3,{number}"), 3, code::INVALID_RECORD);
-        refused(&format!("log,3,d,p,,{number}"), 3, code::INVALID_RECORD);
+        refused(&format!("pids,3,d,,{number}"), 3, code::INVALID_RECORD);
         refused(&format!("ping,{number}"), 0, code::INVALID_RECORD);
     }
     refused("stop,3,4294967296", 3, code::INVALID_RECORD);
-    refused("log,3,d,p,,0", 3, code::INVALID_RECORD);
+    refused("pids,3,d,,0", 3, code::INVALID_RECORD);
     assert!(Request::parse(&record("ack,18446744073709551615,0"), &ParseLimits::default()).is_ok());
 }
 
@@ -199,15 +199,72 @@ fn fields_are_slices_of_their_record() {
 #[test]
 fn nothing_is_written_if_one_unit_cannot_be() {
     let mut out = BytesMut::from(&b"before"[..]);
-    let request = Request::Log {
+    let request = Request::Pids {
         req: 1,
-        domain: Domain::parse("d").unwrap(),
-        pid: Pid::from_stored("a\u{1F}b"),
+        domain: Domain::from_stored("a\u{1F}b"),
         page: "\u{1E}".to_owned(),
         limit: 1,
     };
     let error = request.encode(&mut out).unwrap_err();
-    assert_eq!(error, ControlCharacter { unit: 3, byte: 0x1F });
+    assert_eq!(error, ControlCharacter { unit: 2, byte: 0x1F });
     assert_eq!(Fault::from(error).code, code::CONTROL_CHARACTER);
     assert_eq!(&out[..], b"before");
+}
+
+/// A record of units, whose JSON may hold commas.
+fn units(units: &[&str]) -> Record {
+    raw(&units.join("\u{1F}"))
+}
+
+#[test]
+fn a_batch_has_1_to_1000_events_and_each_is_looked_at() {
+    let one = r#"{"id":"i","domain":"d","name":"n","pid":"p","data":{"a":1}}"#;
+    let many = |count: usize| format!("[{}]", vec![one; count].join(","));
+    let limits = ParseLimits::default();
+    let Ok(Request::Batch { events, .. }) = Request::parse(&units(&["batch", "2", &many(1_000)]), &limits)
+    else {
+        panic!("a thousand events are a batch");
+    };
+    assert_eq!((events.len(), events[7].data.as_str()), (1_000, r#"{"a":1}"#));
+    for (json, expected) in [
+        ("[]", code::INVALID_BATCH),
+        (&*many(1_001), code::INVALID_BATCH),
+        ("{}", code::INVALID_RECORD),
+        ("[{}]", code::INVALID_RECORD),
+        (r#"[{"id":"i","domain":"d","name":"n","pid":"p"}]"#, code::INVALID_RECORD),
+        (r#"[{"id":" i","domain":"d","name":"n","pid":"p","data":1}]"#, code::INVALID_RECORD),
+        (r#"[{"id":"i","domain":"*","name":"n","pid":"p","data":1}]"#, code::INVALID_RECORD),
+        (
+            &format!(r#"[{{"id":"i","domain":"d","name":"n","pid":"p","data":"{}"}}]"#, "x".repeat(100)),
+            code::EVENT_TOO_LARGE,
+        ),
+        (
+            &format!(
+                r#"[{{"id":"i","domain":"d","name":"n","pid":"p","data":{}1{}}}]"#,
+                "[".repeat(32),
+                "]".repeat(32)
+            ),
+            code::DATA_TOO_DEEP,
+        ),
+    ] {
+        assert_eq!(refusal(&units(&["batch", "2", json])), (2, expected.to_owned()), "{json}");
+    }
+}
+
+#[test]
+fn the_data_of_a_batch_are_slices_of_its_record() {
+    let record = units(&["batch", "2", r#"[{"id":"i","domain":"d","name":"n","pid":"p","data":[1,2]}]"#]);
+    let Ok(Request::Batch { events, .. }) = Request::parse(&record, &ParseLimits::default()) else {
+        panic!("a batch");
+    };
+    assert!(record.as_str().as_bytes().as_ptr_range().contains(&events[0].data.as_str().as_ptr()));
+}
+
+#[test]
+fn a_date_is_a_whole_number() {
+    for due in ["", "x", "1.5", "+1", "tomorrow", "9223372036854775808"] {
+        refused(&format!("schedule,2,{due},i,d,n,p,,1"), 2, code::INVALID_RECORD);
+    }
+    let before = Request::parse(&record("schedule,2,-5,i,d,n,p,,1"), &ParseLimits::default());
+    assert!(matches!(before, Ok(Request::Schedule { due: -5, .. })), "{before:?}");
 }

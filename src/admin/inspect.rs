@@ -1,0 +1,26 @@
+//! What the endpoints learn from the hub itself.
+
+use std::{net::SocketAddr, time::Duration};
+
+/// What a hub is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// Its id.
+    pub hub: String,
+    /// The program's version.
+    pub version: &'static str,
+    /// Raised at each start.
+    pub epoch: u64,
+    /// Where it listens for links.
+    pub address: SocketAddr,
+    /// Since it started.
+    pub uptime: Duration,
+    /// Size of the database's files in bytes, if it has any.
+    pub database_bytes: Option<u64>,
+}
+
+/// What a hub tells about itself.
+pub trait Inspect: std::fmt::Debug + Send + Sync {
+    /// What it is. Quick: no question to an actor or the database.
+    fn about(&self) -> About;
+}

@@ -1,0 +1,145 @@
+//! `eventflow hub status`: the hub on one page.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    admin::Admin,
+    failure::Failure,
+    output::{Printer, Style, harmless, json},
+};
+
+/// Print what hub runs there, since when, and its main numbers.
+///
+/// The exit code is 0 whenever the hub answers, be it ready or not.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: eventflow hub status --json")]
+pub(crate) struct Status {}
+
+/// What people are shown of the answer. A field that an older hub doesn't know is left out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Page {
+    hub: String,
+    version: String,
+    epoch: u64,
+    uptime_ms: u64,
+    address: String,
+    state: String,
+    reason: String,
+    links: BTreeMap<String, u64>,
+    published: u64,
+    outcomes: BTreeMap<String, u64>,
+    pending: i64,
+    in_flight: i64,
+    database_bytes: Option<u64>,
+    synchronous: i64,
+}
+
+/// Asks and prints.
+pub(crate) async fn run(admin: &Admin, mut printer: Printer) -> Result<(), Failure> {
+    let answer: Value = admin.get("/status").await?;
+    match printer.style() {
+        Style::Json => printer.line(&json(&answer))?,
+        Style::People { .. } => {
+            let page: Page = serde_json::from_value(answer).unwrap_or_default();
+            for line in page.lines() {
+                printer.line(&line)?;
+            }
+        }
+    }
+    Ok(printer.flush()?)
+}
+
+impl Page {
+    fn lines(&self) -> Vec<String> {
+        let durable = match self.synchronous {
+            2 => "acks wait for the disk",
+            _ => "acks don't wait for the disk: a power cut may take the last moments",
+        };
+        let rows = [
+            ("hub", format!("{}, version {}", self.hub, self.version)),
+            ("state", format!("{}: {}", self.state, self.reason)),
+            ("up", format!("{}, start {} of this hub", span(self.uptime_ms), self.epoch)),
+            ("address", self.address.clone()),
+            ("links", counts(&self.links)),
+            ("published", self.published.to_string()),
+            ("outcomes", counts(&self.outcomes)),
+            ("pending", format!("{}, {} in flight", self.pending, self.in_flight)),
+            ("database", format!("{}; {durable}", self.database_bytes.map_or("in memory".into(), size))),
+        ];
+        rows.map(|(name, text)| format!("{name:<10} {}", harmless(&text))).into()
+    }
+}
+
+fn counts(counts: &BTreeMap<String, u64>) -> String {
+    let shown: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    shown.join(", ")
+}
+
+/// The two largest units: `2d 3h`, `5m 0s`, `7s`.
+fn span(millis: u64) -> String {
+    let seconds = millis / 1_000;
+    let units =
+        [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let first = units.iter().position(|(count, _)| *count > 0).unwrap_or(units.len() - 1);
+    let shown: Vec<_> = units[first..].iter().take(2).map(|(count, unit)| format!("{count}{unit}")).collect();
+    shown.join(" ")
+}
+
+/// Bytes in the unit that leaves one to three digits before the point.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+fn size(bytes: u64) -> String {
+    let mut shown = bytes as f64;
+    let mut units = ["KiB", "MiB", "GiB", "TiB"].into_iter();
+    let mut unit = None;
+    while shown >= 1_024.0 {
+        let Some(next) = units.next() else { break };
+        shown /= 1_024.0;
+        unit = Some(next);
+    }
+    unit.map_or_else(|| format!("{bytes} bytes"), |unit| format!("{shown:.1} {unit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_for_people() {
+        for (millis, text) in
+            [(999, "0s"), (7_000, "7s"), (300_000, "5m 0s"), (7_384_000, "2h 3m"), (183_600_000, "2d 3h")]
+        {
+            assert_eq!(span(millis), text);
+        }
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1_023, "1023 bytes"),
+            (1_536, "1.5 KiB"),
+            (3 << 30, "3.0 GiB"),
+            (5 << 40, "5.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn a_page_is_a_table() {
+        let answer = serde_json::json!({
+            "hub": "a.EVENTFLOW-HUB", "version": "0.1.0", "epoch": 3, "uptime_ms": 61_000,
+            "address": "127.0.0.1:50000", "state": "ready", "reason": "the hub is ready",
+            "links": {"npm": 0, "v1": 2}, "outcomes": {"dead": 1, "success": 5}, "published": 9,
+            "pending": 3, "in_flight": 1, "database_bytes": 2048, "synchronous": 2, "of a later version": {},
+        });
+        let page: Page = serde_json::from_value(answer).unwrap();
+        let lines = page.lines();
+        assert_eq!(lines[0], "hub        a.EVENTFLOW-HUB, version 0.1.0");
+        assert_eq!(lines[2], "up         1m 1s, start 3 of this hub");
+        assert_eq!(lines[4], "links      0 npm, 2 v1");
+        assert_eq!(lines[7], "pending    3, 1 in flight");
+        assert_eq!(lines[8], "database   2.0 KiB; acks wait for the disk");
+    }
+}

@@ -10,12 +10,13 @@ mod guards;
 mod joins;
 mod message;
 mod npm;
+mod pages;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use message::{
@@ -23,16 +24,9 @@ pub use message::{
     Settle, Settled, Stop,
 };
 
-use self::{
-    binding::{Binding, Page, PageWanted, Waiting},
-    consumer::ConsumerKey,
-    effects::Effects,
-    feeds::Feeds,
-    group::Group,
-};
+use self::{binding::Binding, consumer::ConsumerKey, effects::Effects, feeds::Feeds, group::Group};
 use super::{
     clock::now_millis as now,
-    dispatched::Dispatched,
     journal::{Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
@@ -41,7 +35,7 @@ use super::{
 use crate::{
     event::{Fault, Uid, code},
     metrics::{self, Meter, Metrics},
-    store::{self, OpenEvent, Store, StoreError, Write},
+    store::{self, Store, Write},
     wire::Answer,
 };
 
@@ -194,46 +188,6 @@ impl Deliveries {
         }
         for (id, page) in effects.pages {
             self.read_page(id, page, ctx);
-        }
-    }
-
-    fn read_page(&mut self, id: i64, page: PageWanted, ctx: &mut Context<Self>) {
-        let Some((domain, name)) = self.group.patterns(id) else { return };
-        let (store, hub) = (self.store.clone(), self.config.hub.clone());
-        let read =
-            async move { store.open_page(&hub, page.after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await };
-        ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
-            deliveries.page(id, page, result, ctx);
-        }));
-    }
-
-    fn page(
-        &mut self,
-        id: i64,
-        page: PageWanted,
-        result: Result<(Vec<OpenEvent>, bool), StoreError>,
-        ctx: &mut Context<Self>,
-    ) {
-        match result {
-            Ok((events, more)) => {
-                let scanned = events.last().map_or(page.after, |last| last.seq);
-                let rows = events
-                    .into_iter()
-                    .map(|open| Waiting {
-                        event: Arc::new(Dispatched::new(open.event, open.seq)),
-                        attempts: open.attempts,
-                    })
-                    .collect();
-                let mut effects = Effects::default();
-                let page = Page { ticket: page.ticket, rows, scanned, more };
-                self.group.page(id, page, now(), &mut effects);
-                self.apply(effects, ctx);
-            }
-            Err(error) => {
-                // The next tick asks again.
-                tracing::warn!(%error, "pending events can't be read");
-                self.group.page_failed(id, page.ticket);
-            }
         }
     }
 

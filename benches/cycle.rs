@@ -19,7 +19,6 @@ use std::{
 use eventflow::{
     config::HubConfig,
     hub::{Hub, HubHandle},
-    pki::Bundle,
     spoke::{Consume, Publish, Spoke, SpokeConfig},
 };
 use tokio::sync::Semaphore;
@@ -78,8 +77,7 @@ fn row(what: &str, events: usize, took: Duration, waits: Option<(Duration, Durat
 }
 
 async fn spoke(hub: &HubHandle) -> Spoke {
-    let bundle = Bundle::read(&hub.info().bundle).unwrap();
-    Spoke::connect(SpokeConfig::from_bundle(bundle)).await.expect("a spoke connects")
+    Spoke::connect(SpokeConfig::from_bundle(hub.bundle())).await.expect("a spoke connects")
 }
 
 /// Publishes through several links, each with its window full.

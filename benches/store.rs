@@ -48,13 +48,15 @@ async fn run(durability: Durability, batch: usize, events: usize, finish: bool) 
     let all = make(events)?;
 
     let (began, worked) = (Instant::now(), processor_seconds());
-    let mut before: &[Event] = &[];
+    // The part before, and the number of its first event.
+    let mut before: (&[Event], u64) = (&[], 0);
     let mut seq = 0;
     for part in all.chunks(batch) {
+        let first = seq + 1;
         let mut writes = publishes(part, &hub, &mut seq);
         if finish {
             writes.extend(finishes(before)?);
-            before = part;
+            before = (part, first);
         }
         checked(store.commit(writes).await)?;
     }
@@ -113,18 +115,19 @@ fn publishes(events: &[Event], hub: &Uid, seq: &mut u64) -> Vec<Write> {
 }
 
 /// Two consumers take turns.
-fn finishes(events: &[Event]) -> Result<Vec<Write>, Failure> {
+fn finishes((events, first): (&[Event], u64)) -> Result<Vec<Write>, Failure> {
     let consumers = ["A.EVENTFLOW-SPOKE", "B.EVENTFLOW-SPOKE"].map(Uid::parse);
     let [a, b] = consumers;
     let consumers = [a?, b?];
-    let finish = |(number, event): (usize, &Event)| Write::Finish {
+    let finish = |((number, event), seq): ((usize, &Event), u64)| Write::Finish {
         event_id: event.id.clone(),
+        seq,
         outcome: Outcome::Success,
         consumer: consumers[number % 2].clone(),
         at: event.timestamp + 1,
         attempt: None,
     };
-    Ok(events.iter().enumerate().map(finish).collect())
+    Ok(events.iter().enumerate().zip(first..).map(finish).collect())
 }
 
 fn checked<T>(answers: Vec<Result<T, StoreError>>) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@
 //! - `GET /readyz`: 200 when the hub takes work, else 503; a JSON body says the state and why.
 //! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
 //! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
+//! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;
@@ -11,6 +12,7 @@
 //! machine, by a name of its own that it makes point here.
 
 mod access;
+mod backup;
 mod endpoint;
 mod inspect;
 mod problem;
@@ -33,6 +35,7 @@ use crate::{
     metrics::{Metrics, Readiness},
 };
 
+pub use backup::{Backup, Snapshot};
 pub use inspect::{About, Inspect};
 pub use status::HubStatus;
 pub use token::{AdminToken, TOKEN_FILE};
@@ -64,6 +67,8 @@ pub struct AdminState {
     pub token: AdminToken,
     /// What the hub tells about itself.
     pub inspect: Arc<dyn Inspect>,
+    /// Copies its database.
+    pub backup: Arc<dyn Backup>,
 }
 
 /// Why there is no admin HTTP.
@@ -173,6 +178,8 @@ impl Bound {
         .max_connections(MAX_CONNECTIONS)
         .client_request_timeout(REQUEST_TIMEOUT)
         .keep_alive(KEEP_ALIVE)
+        // Whoever goes away ends what is made for it: a backup takes room and time.
+        .h1_allow_half_closed(false)
         .shutdown_timeout(SHUTDOWN_SECONDS)
         .listen(listener)
         .map_err(|source| AdminError::Address { addr, source })?;

@@ -47,6 +47,8 @@ pub struct HubConfig {
     pub orphan_keep: Keep,
     /// Lifetimes of certificates, and how their keys are kept.
     pub certificates: CertificateSettings,
+    /// What spokes may do.
+    pub spokes: SpokesSettings,
     /// The admin HTTP server.
     pub admin: AdminSettings,
     /// The log on standard error.
@@ -175,6 +177,13 @@ impl CertificateSettings {
     }
 }
 
+/// What spokes may do, all of them: there are no roles yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpokesSettings {
+    /// Delete events and logs, and cancel schedules.
+    pub may_delete: bool,
+}
+
 /// The admin HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdminSettings {
@@ -213,6 +222,7 @@ impl Default for HubConfig {
             limits: LimitSettings::default(),
             orphan_keep: Keep::For(DAY),
             certificates: CertificateSettings::default(),
+            spokes: SpokesSettings { may_delete: true },
             admin: AdminSettings::default(),
             log: LogSettings { format: LogFormat::Human, level: LogLevel::Info },
             npm: NpmSettings { keep_alive: Duration::from_secs(60), online_timeout: Duration::from_secs(5) },

@@ -4,16 +4,13 @@
 //! actix system, or from any other executor.
 //!
 //! ```no_run
-//! use eventflow::{config::HubConfig, hub::Hub, pki::Bundle, spoke::{Spoke, SpokeConfig}};
+//! use eventflow::{hub::Hub, spoke::{Spoke, SpokeConfig}};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut config = HubConfig::default();
-//! config.hub.internal_port = 0; // any free port
-//! config.admin.enabled = false;
-//! let hub = Hub::builder().config(config).data("./events").start().await?;
+//! let hub = Hub::builder().data("./events").free_ports().start().await?;
 //! println!("{} listens on {}", hub.info().id, hub.info().address);
 //!
-//! let spoke = Spoke::connect(SpokeConfig::from_bundle(Bundle::read(&hub.info().bundle)?)).await?;
+//! let spoke = Spoke::connect(SpokeConfig::from_bundle(hub.bundle())).await?;
 //! // publish, subscribe, consume: see `eventflow::spoke`
 //! spoke.close().await;
 //! println!("{} events published", hub.metrics().hub.published);
@@ -34,12 +31,14 @@
 //!   [`config::load`](crate::config::load) makes a [`HubConfig`] of a file's text, variables and flags, as the program
 //!   `eventflow-hub` does.
 
+mod backup;
 mod core;
 mod door;
 mod drain;
 mod error;
 mod folder;
 mod guardian;
+mod home;
 mod inspect;
 mod start;
 
@@ -51,8 +50,10 @@ pub use drain::DrainOutcome;
 pub use error::HubError;
 
 use crate::{
+    admin::AdminToken,
     config::HubConfig,
     metrics::{ActorKind, Metrics, MetricsSnapshot, Readiness},
+    pki::Bundle,
 };
 
 /// What a started hub is and where.
@@ -66,10 +67,10 @@ pub struct HubInfo {
     pub address: SocketAddr,
     /// Where its admin HTTP is, if it is on.
     pub admin: Option<SocketAddr>,
-    /// Its data folder, absolute.
-    pub data: PathBuf,
-    /// The operator's bundle, with which clients on this machine connect.
-    pub bundle: PathBuf,
+    /// Its data folder, absolute; none of a hub in memory.
+    pub data: Option<PathBuf>,
+    /// The file in it that holds [`HubHandle::bundle`], for clients in other programs on this machine.
+    pub bundle: Option<PathBuf>,
     /// SHA-256 of the root certificate.
     pub fingerprint: String,
 }
@@ -78,6 +79,7 @@ pub struct HubInfo {
 #[derive(Debug, Clone, Default)]
 pub struct HubBuilder {
     config: HubConfig,
+    in_memory: bool,
 }
 
 /// The hub's entry point.
@@ -93,7 +95,7 @@ impl Hub {
 }
 
 impl HubBuilder {
-    /// Takes a whole configuration, in place of all that was set on this builder before.
+    /// Takes a whole configuration, in place of the folder and the ports that were set on this builder before.
     #[must_use]
     pub fn config(mut self, config: HubConfig) -> Self {
         self.config = config;
@@ -108,8 +110,26 @@ impl HubBuilder {
         self
     }
 
+    /// Keeps everything in memory, for tests and trials: no file is written or read, and events, id, certificates and
+    /// the admin token are new at each start and gone with the hub. It wins over any folder. Clients get
+    /// [`HubHandle::bundle`]; there is no setting for it, as the program `eventflow-hub` has no way to hand that out.
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.in_memory = true;
+        self
+    }
+
+    /// Takes any free ports for links and for HTTP: several hubs may then run side by side. Set after
+    /// [`config`](Self::config), it wins over the ports named there. [`HubInfo`] says which they are.
+    #[must_use]
+    pub fn free_ports(mut self) -> Self {
+        self.config.hub.internal_port = 0;
+        self.config.admin.port = 0;
+        self
+    }
+
     /// Starts the hub in a thread of its own and waits until it is ready. Several hubs may live in one program, each
-    /// with its own data folder and ports.
+    /// with its own ports and its own data folder, if any. Any executor will do.
     ///
     /// # Errors
     /// [`HubError`] says what is missing: the folder, the address, the database.
@@ -127,21 +147,33 @@ impl HubBuilder {
                 .name("eventflow-hub".into())
                 .spawn(move || {
                     let system = actix_rt::System::new();
-                    let run = start::run(self.config, metrics, readiness, ready, asked);
+                    let run = start::run(self, metrics, readiness, ready, asked);
                     let end = system.block_on(run);
                     drop(system);
                     over.send_replace(Some(end));
                 })
                 .map_err(HubError::Thread)?
         };
-        match started.await {
-            Ok(Ok(info)) => {
-                Ok(HubHandle { info, metrics, readiness: watched, commands, ended, thread: Some(thread) })
+        let failure = match started.await {
+            Ok(Ok(started)) => {
+                let thread = Some(thread);
+                return Ok(HubHandle { started, metrics, readiness: watched, commands, ended, thread });
             }
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(HubError::Vanished),
-        }
+            Ok(Err(error)) => error,
+            Err(_) => HubError::Vanished,
+        };
+        // It has nothing left to do, so this doesn't block; a panic is that failure.
+        let _ = thread.join();
+        Err(failure)
     }
+}
+
+/// What the hub's thread says once the hub is ready.
+#[derive(Debug)]
+pub(crate) struct Started {
+    info: HubInfo,
+    bundle: Bundle,
+    token: AdminToken,
 }
 
 /// How a hub's life ended: drained, or given up.
@@ -163,7 +195,7 @@ pub(crate) enum Command {
 /// A running hub. Dropping it stops the hub without waiting for the drain to end.
 #[derive(Debug)]
 pub struct HubHandle {
-    info: HubInfo,
+    started: Started,
     metrics: Metrics,
     readiness: watch::Receiver<Readiness>,
     commands: mpsc::UnboundedSender<Command>,
@@ -175,7 +207,20 @@ impl HubHandle {
     /// What it is and where.
     #[must_use]
     pub fn info(&self) -> &HubInfo {
-        &self.info
+        &self.started.info
+    }
+
+    /// The operator's credentials, as they were at the start: what clients in this program connect with. They are
+    /// secret, and hold for 90 days unless configured otherwise.
+    #[must_use]
+    pub fn bundle(&self) -> Bundle {
+        self.started.bundle.clone()
+    }
+
+    /// What opens the admin HTTP's endpoints for operators: `Authorization: Bearer <token>`.
+    #[must_use]
+    pub fn admin_token(&self) -> &AdminToken {
+        &self.started.token
     }
 
     /// Its numbers now.

@@ -43,7 +43,7 @@ pub use secret::Secret;
 #[cfg(feature = "hub")]
 pub use authority::{Authority, CertificateRow, CertificateRows, Issued, Lifetimes, Names};
 #[cfg(feature = "hub")]
-pub use operator::ensure_operator_bundle;
+pub use operator::{ensure_operator_bundle, operator_bundle};
 #[cfg(feature = "hub")]
 pub use vault::Vault;
 

@@ -10,12 +10,15 @@
 mod bindings;
 mod certificates;
 mod commit;
+mod deletion;
 mod entity;
 mod error;
 mod events;
 mod hubs;
 mod migration;
 mod page;
+mod readers;
+mod snapshot;
 mod sql;
 mod sqlite;
 #[cfg(test)]
@@ -24,15 +27,17 @@ mod time;
 mod trace;
 mod write;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use sea_orm::DatabaseConnection;
-
+pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
 pub use page::LogKey;
-pub use write::{AttemptRow, Binding, NotTaken, Taken, Write, Written};
+pub use write::{AttemptRow, Binding, NotTaken, Placed, Taken, Write, Written};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]
@@ -61,7 +66,7 @@ impl StoreConfig {
 pub enum Place {
     /// A file; it and its folder are made if they don't exist, readable for this user alone.
     File(PathBuf),
-    /// In memory, gone with the last [`Store`]: for tests and trials.
+    /// In memory, gone with the last [`Store`]: no file at all. Reads share the writer's connection, one at a time.
     Memory,
 }
 
@@ -88,7 +93,9 @@ pub enum Durability {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<sqlite::Writer>,
-    readers: DatabaseConnection,
+    readers: readers::Readers,
+    /// None in memory.
+    file: Option<Arc<Path>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -110,8 +117,7 @@ impl Store {
     /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last
     /// connection folds the write-ahead log into the database, which a reader may not.
     pub async fn close(self) {
-        // A failed close leaves nothing to do: the process gives the files back.
-        let _ = self.readers.close().await;
+        self.readers.close().await;
         self.writer.close().await;
     }
 

@@ -7,6 +7,7 @@ mod reads;
 mod session;
 mod v1;
 mod writer;
+mod writes;
 
 use std::{
     collections::VecDeque,
@@ -53,6 +54,8 @@ pub struct ConnectionConfig {
     pub records: Limits,
     /// Sizes within them.
     pub parse: ParseLimits,
+    /// Whether spokes may delete what is stored.
+    pub may_delete: bool,
     /// What may wait to be written, in bytes.
     pub outbound_bytes: usize,
     /// A v1 link is pinged when nothing was sent for so long.
@@ -90,8 +93,8 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 ///   what the core puts into the outlet.
 /// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads.
 /// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
-/// - **Sends**: publishes to the journal, wishes to registry and deliveries, verdicts to deliveries; [`Closed`]
-///   and [`Online`](super::listener::Online) to the listener, [`Notice`]s to the monitor.
+/// - **Sends**: publishes and changes to the journal, wishes to registry and deliveries, verdicts to deliveries;
+///   [`Closed`] and [`Online`](super::listener::Online) to the listener, [`Notice`]s to the monitor.
 /// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads wait.
 ///   Whoever goes beyond a window or a queue is cut; a full core refuses the request.
 /// - **On failure**: never restarted, the socket is the identity: the link ends, its claims are offered again.

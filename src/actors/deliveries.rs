@@ -20,8 +20,8 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use message::{
-    Consume, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved,
-    Settle, Settled, Stop,
+    Consume, Deleted, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded,
+    Reserved, Settle, Settled, Stop,
 };
 
 use self::{binding::Binding, consumer::ConsumerKey, effects::Effects, feeds::Feeds, group::Group};
@@ -30,7 +30,7 @@ use super::{
     journal::{Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, LinkId},
+    outlet::{Frame, LinkId, Owed},
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -72,9 +72,10 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 ///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; which
 ///   events npm links were told of.
-/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`LinkGone`] from connections; [`Dispatch`],
+/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`LinkGone`] from connections; [`Dispatch`], [`Deleted`],
 ///   [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the journal.
-/// - **Sends**: claims, answers and npm records into the links' outlets; outcomes, claims of shared events, attempts, bindings and cursors to the
+/// - **Sends**: claims, answers and npm records into the links' outlets; outcomes, attempts, claims of shared
+///   events, bindings and cursors to the
 ///   journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
 ///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
@@ -101,7 +102,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, NpmCame, NpmLeft, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -299,6 +300,17 @@ impl Handler<NpmLeft> for Deliveries {
 
     fn handle(&mut self, message: NpmLeft, _: &mut Self::Context) {
         self.feeds.end(message.link, &message.domain, &message.name);
+    }
+}
+
+impl Handler<Deleted> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: Deleted, ctx: &mut Self::Context) {
+        let mut effects = Effects::default();
+        self.group.deleted(&message.gone, &mut effects);
+        self.apply(effects, ctx);
+        message.owed.into_iter().for_each(Owed::give);
     }
 }
 

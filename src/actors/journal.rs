@@ -1,5 +1,6 @@
 //! The only writer of hot rows: group commit.
 
+mod amend;
 mod batch;
 mod message;
 mod npm;
@@ -13,10 +14,13 @@ use std::{
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::watch;
 
-pub use message::{Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record, Take};
+pub use message::{
+    Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record,
+    Storing, Take,
+};
 pub use sequence::{Place, Sequence};
 
-use self::batch::{Batch, Job, Reply, ReplyTo};
+use self::batch::{Batch, Bounds, Job, Reply, ReplyTo};
 use super::{
     clock::{now_micros, now_millis},
     deliveries::Reserve,
@@ -49,10 +53,11 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`] and [`Take`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone,
-///   [`Connect`], [`Close`] and [`Backlog`] from the hub.
-/// - **Sends**: answers into the publishers' outlets; `Committed` to the registry, `Recorded` to deliveries.
-/// - **Capacity**: `queue_bytes` of publishes; beyond, they are refused as retryable. Outcomes are bounded by the
+/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from
+///   anyone, [`Connect`], [`Close`] and [`Backlog`] from the hub.
+/// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
+///   deliveries.
+/// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit, npm publishes by their links' windows: both are always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
 ///   same id.
@@ -75,7 +80,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Take, Record, Bind, Note, Close, Backlog, Halt, Panic);
+measured!(Journal: Connect, Publish, Take, Amend, Record, Bind, Note, Close, Backlog, Halt, Panic);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -121,16 +126,10 @@ impl Journal {
             return;
         }
         let mut batch = Batch::default();
-        let mut bytes = 0;
-        while let Some(job) = self.queue.front() {
-            if batch.len() >= self.config.batch || (bytes > 0 && bytes + job.weight > BATCH_BYTES) {
-                break;
-            }
-            bytes += job.weight;
-            if let Some(job) = self.queue.pop_front() {
-                self.queued_bytes -= job.weight;
-                batch.push(job, &mut self.sequence, now_micros());
-            }
+        let bounds = Bounds { writes: self.config.batch, bytes: BATCH_BYTES };
+        while let Some(job) = self.queue.pop_front_if(|job| batch.takes(job, bounds)) {
+            self.queued_bytes -= job.weight;
+            batch.push(job, &mut self.sequence, now_micros());
         }
         self.committing = batch.len();
         hub.journal_queue.set_len(self.queue.len() + self.committing);
@@ -163,10 +162,21 @@ impl Journal {
     ) {
         self.report(&results);
         let told = batch::tell(replies, results, self.metrics.hub());
-        self.take_again(told.again, ctx);
+        self.take_again(told.refused, ctx);
+        for (write, deleting) in told.again {
+            if self.closed {
+                amend::interrupt(deleting);
+            } else {
+                // Behind what waits: a long deletion holds nobody up.
+                self.enqueue(write, amend::WEIGHT, ReplyTo::Deleter(deleting));
+            }
+        }
         let Some(peers) = &self.peers else { return };
         if !told.committed.is_empty() || !told.npm.is_empty() {
             peers.registry.signal(super::registry::Committed { events: told.committed, npm: told.npm });
+        }
+        if !told.gone.is_empty() || !told.owed.is_empty() {
+            peers.registry.signal(super::registry::Deleted { gone: told.gone, owed: told.owed });
         }
         if !told.recorded.is_empty() {
             peers.deliveries.signal(told.recorded);
@@ -182,10 +192,7 @@ impl Journal {
             self.full = matches!(error, StoreError::Full { .. });
         }
         let trouble = refused.map(|error| Readiness::Degraded { reason: error.to_string() });
-        let wrote = results
-            .iter()
-            .flatten()
-            .any(|written| !self.full || matches!(written, Written::Published(published) if published.fresh));
+        let wrote = results.iter().flatten().any(|written| !self.full || has_stored(written));
         self.readiness.send_if_modified(|readiness| match (readiness.clone(), trouble) {
             (Readiness::Ready, Some(trouble)) => {
                 tracing::error!(reason = trouble.reason(), "the database refuses writes");
@@ -224,6 +231,15 @@ impl Journal {
     }
 }
 
+/// Whether it found room for an event.
+fn has_stored(written: &Written) -> bool {
+    match written {
+        Written::Published(published) => published.fresh,
+        Written::Batch(all) => all.iter().any(|published| published.fresh),
+        _ => false,
+    }
+}
+
 impl Actor for Journal {
     type Context = Context<Self>;
 }
@@ -247,10 +263,8 @@ impl Handler<Publish> for Journal {
             batch::refuse(&outlet, events, &fault);
             return;
         }
-        for Publishing { req, event, permit } in events {
-            let weight = event.weight();
-            let hub = self.config.hub.clone();
-            let write = batch::publish(event, publisher.clone(), hub);
+        for Publishing { req, what, permit } in events {
+            let (write, weight) = batch::store(what, publisher.clone(), self.config.hub.clone());
             self.enqueue(write, weight, ReplyTo::Publisher { outlet: outlet.clone(), req, permit });
         }
         self.pump(ctx);
@@ -262,6 +276,23 @@ impl Handler<Take> for Journal {
 
     fn handle(&mut self, message: Take, ctx: &mut Self::Context) {
         self.take(message);
+        self.pump(ctx);
+    }
+}
+
+impl Handler<Amend> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Amend, ctx: &mut Self::Context) {
+        let Amend { outlet, by, changes } = message;
+        if let Some(fault) = self.refusal() {
+            amend::refuse(&outlet, changes, &fault);
+            return;
+        }
+        for change in changes {
+            let Job { write, weight, reply } = amend::job(&outlet, &by, &self.config.hub, change);
+            self.enqueue(write, weight, reply);
+        }
         self.pump(ctx);
     }
 }

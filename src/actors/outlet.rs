@@ -1,5 +1,7 @@
 //! The way out to one link: a queue bounded in bytes, and the permits that bound what a link has under way.
 
+mod amendment;
+
 use std::{
     fmt,
     sync::{
@@ -12,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
+pub use self::amendment::{AmendPermit, MOST_AMENDMENTS, Owed};
 use super::dispatched::Dispatched;
 use crate::{
     event::{Event, Fault},
@@ -32,6 +35,8 @@ impl fmt::Display for LinkId {
 /// What a small frame counts for besides its payload, in bytes: its place in the queue and its allocations.
 const FRAME: usize = 128;
 
+/// What an event of a batch's answer counts for: about its JSON.
+const PUBLISHED: usize = 64;
 /// An answer to one request.
 #[derive(Debug)]
 pub struct Answered {
@@ -48,6 +53,7 @@ impl Answered {
     fn weight(&self) -> usize {
         let text = match &self.result {
             Ok(Answer::Page(next)) => next.len(),
+            Ok(Answer::Batch(published)) => published.len() * PUBLISHED,
             Ok(Answer::Trace(trace)) => {
                 trace.attempts.iter().map(|attempt| FRAME + attempt.error.len()).sum()
             }
@@ -147,6 +153,7 @@ pub struct LinkGauge {
     queued_bytes: AtomicUsize,
     window_requests: AtomicUsize,
     window_bytes: AtomicUsize,
+    amendments: AtomicUsize,
     cut: AtomicBool,
     stuck: AtomicBool,
     /// The log knows that this link sends what isn't served.
@@ -362,11 +369,12 @@ impl Outlet {
         !self.gauge.ignored.swap(true, Ordering::AcqRel)
     }
 
-    /// Waits until no publish of the link waits for its answer, or the link is cut.
+    /// Waits until no publish and no change of the link waits for its answer, or the link is cut.
     pub async fn answered(&self) {
+        let open = |count: &AtomicUsize| count.load(Ordering::Acquire) > 0;
         loop {
             let drained = self.gauge.drained.notified();
-            if self.gauge.window_requests.load(Ordering::Acquire) == 0 || self.is_cut() {
+            if !(open(&self.gauge.window_requests) || open(&self.gauge.amendments)) || self.is_cut() {
                 return;
             }
             drained.await;

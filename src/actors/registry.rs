@@ -10,12 +10,12 @@ use actix::{Actor, ActorContext, Context, Handler};
 
 pub use late::RingLimits;
 pub use message::{
-    Committed, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
+    Committed, Deleted, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
 };
 
 use self::routes::{Pushes, Routes};
 use super::{
-    deliveries::{Deliveries, Dispatch, NpmCame, NpmLeft},
+    deliveries::{self, Deliveries, Dispatch, NpmCame, NpmLeft},
     life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{EventPush, Frame, Outlet},
@@ -37,9 +37,10 @@ pub struct RegistryConfig {
 /// - **Role**: knows what every link wants; sends each committed event to the links that want it.
 /// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence.
 /// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`LinkGone`] from connections;
-///   [`Committed`] from the journal.
+///   [`Committed`] and [`Deleted`] from the journal.
 /// - **Sends**: frames into the links' outlets; [`Dispatch`] to deliveries, with the npm links that match: whether
-///   a consumer of ours gets an event is settled before they hear of it; [`NpmCame`] and [`NpmLeft`].
+///   a consumer of ours gets an event is settled before they hear of it; what was deleted, [`NpmCame`] and
+///   [`NpmLeft`].
 /// - **Capacity**: its mailbox is offered to by connections, which refuse the request when it is full;
 ///   `Committed` comes at most once per commit. A link whose outlet is full is cut.
 /// - **On failure**: the core restarts as one; links are cut and subscribe again.
@@ -52,7 +53,7 @@ pub struct Registry {
     _life: Life,
 }
 
-measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, LinkGone, Committed, Halt, Panic);
+measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, LinkGone, Committed, Deleted, Halt, Panic);
 
 impl Registry {
     /// A registry after the events up to `head`.
@@ -172,6 +173,17 @@ impl Handler<Committed> for Registry {
             self.push(&outlet, events);
         }
         self.deliveries.signal(Dispatch { events, npm });
+    }
+}
+
+impl Handler<Deleted> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: Deleted, _: &mut Self::Context) {
+        let Deleted { gone, owed } = message;
+        self.routes.forget(&gone);
+        // On the way that their dispatch took, so that it can't overtake it.
+        self.deliveries.signal(deliveries::Deleted { gone, owed });
     }
 }
 

@@ -25,6 +25,8 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let status = match fault.code.as_str() {
             _ if fault.is_retryable() => StatusCode::SERVICE_UNAVAILABLE,
+            code::BACKUP => StatusCode::CONFLICT,
+            code::DB_FULL => StatusCode::INSUFFICIENT_STORAGE,
             code::UNSUPPORTED => StatusCode::NOT_IMPLEMENTED,
             code::INTERNAL | code::DB_FAULT => StatusCode::INTERNAL_SERVER_ERROR,
             code if code.ends_with("_NOT_FOUND") => StatusCode::NOT_FOUND,

@@ -5,11 +5,12 @@ use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    sync::mpsc,
     time::timeout,
 };
 
 use super::*;
-use crate::metrics::ActorKind;
+use crate::{event::Fault, metrics::ActorKind};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -40,8 +41,38 @@ impl Inspect for Stub {
     }
 }
 
+#[async_trait::async_trait]
+impl Backup for Stub {
+    async fn snapshot(&self) -> Result<Snapshot, Fault> {
+        Err(Fault::refused(code::BACKUP, "one is being made"))
+    }
+}
+
+/// Tells of the begin of a copy and of its end; it has none of its own.
+#[derive(Debug)]
+struct Endless(mpsc::UnboundedSender<&'static str>);
+
+#[async_trait::async_trait]
+impl Backup for Endless {
+    async fn snapshot(&self) -> Result<Snapshot, Fault> {
+        struct Told(mpsc::UnboundedSender<&'static str>);
+        impl Drop for Told {
+            fn drop(&mut self) {
+                let _ = self.0.send("ended");
+            }
+        }
+        let _told = Told(self.0.clone());
+        let _ = self.0.send("began");
+        std::future::pending().await
+    }
+}
+
 impl World {
     fn start() -> Self {
+        Self::with(Arc::new(Stub))
+    }
+
+    fn with(backup: Arc<dyn Backup>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let token = AdminToken::load_or_create(folder.path()).unwrap();
         let metrics = Metrics::new();
@@ -51,6 +82,7 @@ impl World {
             ready: receiver,
             token: token.clone(),
             inspect: Arc::new(Stub),
+            backup,
         };
         let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();
         let addr = bound.addr();
@@ -160,6 +192,36 @@ async fn status_is_the_hub_on_one_page() {
     let answer = world.ask(&format!("{head}{bearer}\r\n")).await;
     assert_eq!(status(&answer), 405, "{answer}");
     assert!(answer.contains("allow: GET\r\n"), "{answer}");
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn a_backup_needs_the_token_and_says_why_there_is_none() {
+    let world = World::start();
+    let ask = async |method: &str, more: &str| {
+        let head = format!("{method} /backup HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}\r\n");
+        world.ask(&head).await
+    };
+    let bearer = format!("Authorization: Bearer {}\r\n", world.token.expose());
+    assert_eq!(status(&ask("POST", "").await), 401);
+    assert_eq!(status(&ask("GET", &bearer).await), 405);
+    let answer = ask("POST", &bearer).await;
+    assert_eq!(status(&answer), 409, "{answer}");
+    assert!(answer.contains(code::BACKUP), "{answer}");
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn a_client_that_goes_away_ends_its_backup() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let world = World::with(Arc::new(Endless(tell)));
+    let mut link = TcpStream::connect(world.addr).await.unwrap();
+    let token = world.token.expose();
+    let head = format!("POST /backup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    link.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(timeout(DEADLINE, told.recv()).await.unwrap(), Some("began"));
+    drop(link);
+    assert_eq!(timeout(DEADLINE, told.recv()).await.unwrap(), Some("ended"));
     world.stop().await;
 }
 

@@ -38,6 +38,14 @@ impl AdminToken {
         }
     }
 
+    /// A token that is kept in no file.
+    ///
+    /// # Errors
+    /// [`AdminError::Random`].
+    pub fn random() -> Result<Self, AdminError> {
+        random().map(|token| Self(token.into()))
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let sound = text.len() >= MIN_LEN && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         sound.then(|| Self(text.into()))

@@ -310,6 +310,12 @@ pub(super) static SETTINGS: &[Setting] = &[
         "PBKDF2 iterations that make a key of the phrase"
     )
     .npm(&[npm("EVENTFLOW_CERT_PASS_PBKDF2_ITERATIONS", "")]),
+    setting!(
+        "spokes.may_delete",
+        spokes.may_delete,
+        form::switch(),
+        "Whether spokes may delete events and logs, and cancel schedules"
+    ),
     setting!("admin.enabled", admin.enabled, form::switch(), "Whether there is an admin HTTP server"),
     setting!("admin.ip", admin.ip, form::ip(), "Address it listens on"),
     setting!("admin.port", admin.port, form::port(), "Port it listens on; 0: any free one"),

@@ -148,6 +148,8 @@ pub mod code {
     pub const DB_SCHEMA_NEWER: &str = "E_EVENTFLOW_DB_SCHEMA_NEWER";
     /// The data folder can't be made, read or written.
     pub const DATA_FOLDER: &str = "E_EVENTFLOW_DATA_FOLDER";
+    /// A backup can't be made now, or not written where it was to go.
+    pub const BACKUP: &str = "E_EVENTFLOW_BACKUP";
     /// The address is in use or can't be bound.
     pub const ADDRESS: &str = "E_EVENTFLOW_ADDRESS";
     /// A setting is unknown or has a value of the wrong form.

@@ -2,37 +2,31 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{
-    HubError,
-    folder::{AdminFile, DataFolder},
-};
+use super::{HubError, folder::AdminFile, home::Home};
 use crate::{
-    admin::{self, AdminConfig, AdminState, AdminToken, Bound},
+    admin::{self, AdminConfig, AdminState, Bound},
     config::AdminSettings,
 };
 
-/// An address that is ours, and what opens it. Whoever connects already, waits.
+/// An address that is ours. Whoever connects already, waits.
 #[derive(Debug)]
 pub struct Threshold {
     bound: Bound,
-    /// What opens it.
-    pub token: AdminToken,
-    file: AdminFile,
+    file: Option<AdminFile>,
 }
 
-/// Takes the address and tells it in the data folder; none if it is turned off.
+/// Takes the address and tells it in the data folder, if there is one; none if it is turned off.
 ///
 /// # Errors
 /// If the address can't be bound, or the folder can't be written.
-pub fn bind(config: &AdminSettings, folder: &DataFolder) -> Result<Option<Threshold>, HubError> {
-    folder.forget_admin()?;
+pub fn bind(config: &AdminSettings, home: &Home) -> Result<Option<Threshold>, HubError> {
+    home.forget_admin()?;
     if !config.enabled {
         return Ok(None);
     }
-    let token = AdminToken::load_or_create(folder.path())?;
     let bound = admin::bind(AdminConfig { addr: SocketAddr::new(config.ip, config.port) })?;
-    let file = folder.tell_admin(reachable(bound.addr()))?;
-    Ok(Some(Threshold { bound, token, file }))
+    let file = home.tell_admin(reachable(bound.addr()))?;
+    Ok(Some(Threshold { bound, file }))
 }
 
 impl Threshold {
@@ -55,7 +49,7 @@ pub struct Door {
     handle: actix_web::dev::ServerHandle,
     /// Where it is.
     pub addr: SocketAddr,
-    _file: AdminFile,
+    _file: Option<AdminFile>,
 }
 
 impl Door {

@@ -106,19 +106,21 @@ impl DataFolder {
     }
 
     /// The id of the hub that lives here: made at the first start, kept from then on. It ends with the configured
-    /// name; a hub that is renamed gets another id.
+    /// name; a hub that is renamed gets another id. `known` are the hubs that the database knows, the latest first:
+    /// without the file, as after a restore, the hub is the latest of this name, whose events are in there.
     ///
     /// # Errors
     /// [`HubError::Folder`] if it can't be read or written.
-    pub fn hub_id(&self, name: &str) -> Result<Uid, HubError> {
+    pub fn hub_id(&self, name: &str, known: &[Uid]) -> Result<Uid, HubError> {
         let path = self.file(HUB_ID);
         let failed = |action: &'static str, source| HubError::Folder { action, path: path.clone(), source };
+        let suffix = format!(".{}", name.to_ascii_uppercase());
+        let is_named = |id: &str| id.to_ascii_uppercase().ends_with(&suffix);
         match read(&path) {
             Ok(text) => {
                 let id = text.trim();
-                let suffix = format!(".{}", name.to_ascii_uppercase());
                 match Uid::parse(id.to_owned()) {
-                    Ok(uid) if id.to_ascii_uppercase().ends_with(&suffix) => return Ok(uid),
+                    Ok(uid) if is_named(id) => return Ok(uid),
                     Ok(_) => tracing::warn!(id, name, "the hub was renamed and gets a new id"),
                     Err(error) => {
                         return Err(failed("read", io::Error::new(io::ErrorKind::InvalidData, error)));
@@ -128,7 +130,8 @@ impl DataFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("read", error)),
         }
-        let id = pki::new_id(name);
+        let known = known.iter().find(|id| is_named(id.as_str())).map(Uid::to_string);
+        let id = known.unwrap_or_else(|| pki::new_id(name));
         write(&path, &format!("{id}\n")).map_err(|error| failed("write", error))?;
         Uid::parse(id).map_err(|error| failed("write", io::Error::new(io::ErrorKind::InvalidData, error)))
     }
@@ -172,14 +175,24 @@ mod tests {
         let path = root.path().join("data");
         let folder = DataFolder::take(&path).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        let id = folder.hub_id("EVENTFLOW-HUB").unwrap();
+        let id = folder.hub_id("EVENTFLOW-HUB", &[]).unwrap();
         assert!(id.ends_with(".EVENTFLOW-HUB"), "{id}");
         assert!(matches!(DataFolder::take(&path), Err(HubError::InUse { .. })));
         drop(folder);
         let folder = DataFolder::take(&path).unwrap();
-        assert_eq!(folder.hub_id("EVENTFLOW-HUB").unwrap(), id);
-        assert_ne!(folder.hub_id("OTHER").unwrap(), id);
+        assert_eq!(folder.hub_id("EVENTFLOW-HUB", &[]).unwrap(), id);
+        assert_ne!(folder.hub_id("OTHER", &[]).unwrap(), id);
         assert_eq!(path.join(HUB_ID).metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn without_its_file_the_id_is_the_latest_that_the_database_knows() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = DataFolder::take(&root.path().join("data")).unwrap();
+        let known = ["A-1.OTHER", "B-2.HUBS", "C-3.HUBS"].map(|id| Uid::parse(id).unwrap());
+        assert_eq!(folder.hub_id("HUBS", &known).unwrap(), known[1]);
+        // From then on the file counts.
+        assert_eq!(folder.hub_id("HUBS", &known[2..]).unwrap(), known[1]);
     }
 
     #[test]

@@ -14,12 +14,13 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    Command, End, HubError, HubInfo,
+    Command, End, HubBuilder, HubError, HubInfo, Started,
+    backup::Backups,
     core::CoreParts,
     door::{self, Door},
     drain::DrainOutcome,
-    folder::{DATABASE, DATABASE_LOG, DataFolder, KEY_PHRASE, OPERATOR},
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
+    home::Home,
     inspect::Inspector,
 };
 use crate::{
@@ -37,7 +38,7 @@ use crate::{
     event::Uid,
     metrics::{Metrics, Readiness},
     pki::{self, Authority, Lifetimes, Names, Secret, Vault},
-    store::{self, HubRow, Place, Store, StoreConfig},
+    store::{self, HubRow, Store, StoreConfig},
     wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
 };
 
@@ -46,16 +47,17 @@ const OVERTIME: Duration = Duration::from_secs(5);
 
 /// Starts, tells how that went, serves, drains.
 pub async fn run(
-    config: HubConfig,
+    builder: HubBuilder,
     metrics: Metrics,
     readiness: watch::Sender<Readiness>,
-    ready: oneshot::Sender<Result<HubInfo, HubError>>,
+    ready: oneshot::Sender<Result<Started, HubError>>,
     mut asked: mpsc::UnboundedReceiver<Command>,
 ) -> End {
     metrics.set_readiness(&Readiness::Starting);
-    let grace = config.limits.drain;
-    let mut running = match start(config, &metrics, &readiness).await {
-        Ok(running) => running,
+    let grace = builder.config.limits.drain;
+    // The home is ours until the end.
+    let (started, mut running, _home) = match start(builder, &metrics, &readiness).await {
+        Ok(up) => up,
         Err(error) => {
             // Whoever started it hears of it here; the end is the same story.
             let _ = ready.send(Err(error));
@@ -65,7 +67,7 @@ pub async fn run(
     metrics.set_readiness(&Readiness::Ready);
     readiness.send_replace(Readiness::Ready);
     // Nobody waits if the program gave up: the handle's drop sends a shutdown.
-    let _ = ready.send(Ok(running.info.clone()));
+    let _ = ready.send(Ok(started));
     let failure = loop {
         tokio::select! {
             failure = running.gave_up.recv() => break failure,
@@ -95,25 +97,41 @@ async fn drain(guardian: &Handle<Guardian>, grace: Duration) -> Option<DrainOutc
 
 /// A hub that is up.
 struct Running {
-    info: HubInfo,
     guardian: Handle<Guardian>,
     door: Option<Door>,
     gave_up: mpsc::UnboundedReceiver<HubError>,
-    /// Ours until the end.
-    _folder: DataFolder,
 }
 
 async fn start(
-    config: HubConfig,
+    builder: HubBuilder,
     metrics: &Metrics,
     readiness: &watch::Sender<Readiness>,
-) -> Result<Running, HubError> {
+) -> Result<(Started, Running, Home), HubError> {
     let since = Instant::now();
-    let folder = DataFolder::take(&config.data)?;
+    let HubBuilder { config, in_memory } = builder;
+    let home = Home::take((!in_memory).then_some(config.data.as_path()))?;
+    let store = Store::open(&store_config(&config, &home)).await?;
+    match bring_up(config, &home, &store, metrics, readiness, since).await {
+        Ok((started, running)) => Ok((started, running, home)),
+        Err(error) => {
+            // Its files must not be open any more when the folder's lock is let go.
+            store.close().await;
+            Err(error)
+        }
+    }
+}
+
+async fn bring_up(
+    config: HubConfig,
+    home: &Home,
+    store: &Store,
+    metrics: &Metrics,
+    readiness: &watch::Sender<Readiness>,
+    since: Instant,
+) -> Result<(Started, Running), HubError> {
     let name = config.hub.name.as_str();
-    let id = folder.hub_id(name)?;
-    let store = Store::open(&store_config(&config, &folder)).await?;
-    let authority = authority(&config, &folder, &id, &store).await?;
+    let id = home.hub_id(name, &store.known_hubs().await?)?;
+    let authority = authority(&config, home, &id, store).await?;
     let tls = pki::tls::server_config(&authority, &id, name)?;
 
     let socket = listen(SocketAddr::new(config.hub.internal_ip, config.hub.internal_port)).await?;
@@ -131,20 +149,14 @@ async fn start(
         internal_port: address.port(),
     };
     let epoch = store.register_hub(&row).await?;
-    let bundle = folder.file(OPERATOR);
     let hubs = [external.clone()];
-    pki::ensure_operator_bundle(
-        &bundle,
-        &authority,
-        config.hub.spoke_name.as_str(),
-        &hubs,
-        SystemTime::now(),
-    )?;
-    let threshold = door::bind(&config.admin, &folder)?;
+    let bundle = home.bundle(&authority, config.hub.spoke_name.as_str(), &hubs)?;
+    let token = home.token()?;
+    let threshold = door::bind(&config.admin, home)?;
 
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
-    let parts = core_parts(&config, id.clone(), &store, metrics, epoch, readiness, exits);
+    let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
     let first = parts.make(0).await?;
     let arbiters = link_threads();
     let welcome = Welcome {
@@ -159,7 +171,7 @@ async fn start(
         handshake: config.limits.handshake,
         keep_alive: config.npm.keep_alive,
         tls: TlsAcceptor::from(tls),
-        connection: connection_config(&config.limits, welcome),
+        connection: connection_config(&config, welcome),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
     let guardian = Guardian::start(GuardianParts {
@@ -180,19 +192,14 @@ async fn start(
         grace: config.limits.drain,
         gave_up,
     });
-    let inspector = Inspector {
-        hub: id.to_string(),
-        epoch,
-        address,
-        since,
-        files: [DATABASE, DATABASE_LOG].map(|name| folder.file(name)).into(),
-    };
+    let inspector = Inspector { hub: id.to_string(), epoch, address, since, files: home.database_files() };
     let opened = threshold.map(|threshold| {
         let state = AdminState {
             metrics: metrics.clone(),
             ready: readiness.subscribe(),
-            token: threshold.token.clone(),
+            token: token.clone(),
             inspect: Arc::new(inspector),
+            backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
         };
         threshold.open(state)
     });
@@ -208,16 +215,16 @@ async fn start(
         epoch,
         address,
         admin: door.as_ref().map(|door| door.addr),
-        data: folder.path().to_owned(),
-        bundle,
+        data: home.path().map(ToOwned::to_owned),
+        bundle: home.bundle_file(),
         fingerprint: authority.root_fingerprint(),
     };
-    Ok(Running { info, guardian, door, gave_up: given_up, _folder: folder })
+    Ok((Started { info, bundle, token }, Running { guardian, door, gave_up: given_up }))
 }
 
-fn store_config(config: &HubConfig, folder: &DataFolder) -> StoreConfig {
+fn store_config(config: &HubConfig, home: &Home) -> StoreConfig {
     StoreConfig {
-        place: Place::File(folder.file(DATABASE)),
+        place: home.place(),
         durability: match config.store.durability {
             Durability::Full => store::Durability::Full,
             Durability::Relaxed => store::Durability::Relaxed,
@@ -227,16 +234,11 @@ fn store_config(config: &HubConfig, folder: &DataFolder) -> StoreConfig {
     }
 }
 
-async fn authority(
-    config: &HubConfig,
-    folder: &DataFolder,
-    id: &Uid,
-    store: &Store,
-) -> Result<Authority, HubError> {
+async fn authority(config: &HubConfig, home: &Home, id: &Uid, store: &Store) -> Result<Authority, HubError> {
     let certificates = &config.certificates;
     let phrase = match &certificates.phrase {
         Some(phrase) => Secret::new(phrase.reveal()),
-        None => pki::vault::phrase_file(folder.file(KEY_PHRASE))?,
+        None => home.phrase()?,
     };
     let vault = Vault::new(phrase, certificates.iterations)?;
     let names = Names {
@@ -307,11 +309,13 @@ fn core_parts(
     }
 }
 
-fn connection_config(limits: &LimitSettings, welcome: Welcome) -> ConnectionConfig {
+fn connection_config(config: &HubConfig, welcome: Welcome) -> ConnectionConfig {
+    let limits = &config.limits;
     ConnectionConfig {
         welcome,
         records: Limits { record_bytes: clamp(limits.record_bytes()), units: limits.units as usize },
         parse: ParseLimits { data_bytes: clamp(limits.data_bytes) },
+        may_delete: config.spokes.may_delete,
         outbound_bytes: clamp(limits.outbound_bytes),
         ping: limits.ping,
         silence: limits.silence,

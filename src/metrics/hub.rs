@@ -12,6 +12,10 @@ pub struct HubMetrics {
     pub published: Counter,
     /// Publishes of an event that was there already.
     pub duplicates: Counter,
+    /// Events stored without being published.
+    pub persisted: Counter,
+    /// Events deleted.
+    pub deleted: Counter,
     /// Publishes refused, by class.
     pub refused: Counters<Refusal>,
     /// Events sent to subscribers; one that goes to three counts three times.
@@ -76,6 +80,8 @@ impl HubMetrics {
         let metrics = Self {
             published: Counter::default(),
             duplicates: Counter::default(),
+            persisted: Counter::default(),
+            deleted: Counter::default(),
             refused: Counters::default(),
             delivered: Counter::default(),
             claims: Counter::default(),

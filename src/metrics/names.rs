@@ -65,6 +65,8 @@ definitions! {
 
     PUBLISHED: Counter "eventflow_events_published" "Events published and committed.";
     DUPLICATES: Counter "eventflow_events_duplicate" "Publishes of an event that was there already.";
+    PERSISTED: Counter "eventflow_events_persisted" "Events stored without being published.";
+    DELETED: Counter "eventflow_events_deleted" "Events deleted.";
     REFUSED: Counter "eventflow_publishes_refused" {"class"} "Publishes refused.";
     DELIVERED: Counter "eventflow_events_delivered" "Events sent to subscribers, once per subscriber.";
     CLAIMS: Counter "eventflow_claims" "Claims handed out to consumers.";

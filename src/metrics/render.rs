@@ -101,6 +101,8 @@ impl Renderer {
         let hub = &self.0.hub;
         out.counter(names::PUBLISHED, &hub.published)?;
         out.counter(names::DUPLICATES, &hub.duplicates)?;
+        out.counter(names::PERSISTED, &hub.persisted)?;
+        out.counter(names::DELETED, &hub.deleted)?;
         out.counters(names::REFUSED, &hub.refused)?;
         out.counter(names::DELIVERED, &hub.delivered)?;
         out.counter(names::CLAIMS, &hub.claims)?;

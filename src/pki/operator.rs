@@ -45,6 +45,20 @@ pub fn ensure_operator_bundle(
     Ok(bundle)
 }
 
+/// A new bundle for the operator, under a new id, that is in no file.
+///
+/// # Errors
+/// As [`Authority::issue_spoke_leaf`].
+pub fn operator_bundle(
+    authority: &Authority,
+    spoke_name: &str,
+    hubs: &[HubAddress],
+    now: SystemTime,
+) -> Result<Bundle, PkiError> {
+    check_name(spoke_name)?;
+    authority.issue_bundle(&new_operator_id(spoke_name), hubs.to_vec(), now)
+}
+
 /// Why a readable bundle can't stay, if so.
 fn stale(
     bundle: &Bundle,

@@ -28,7 +28,7 @@ use ring::pbkdf2;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
 
-pub use phrase::phrase_file;
+pub use phrase::{new_phrase, phrase_file};
 
 use super::{CertificateRow, PkiError, Secret, identity, random, x509};
 

@@ -210,7 +210,7 @@ impl Claim {
                 Command::Settle { claim: *id, how, answer }
             });
             match settling.await {
-                Err(Unanswered::Failed(Failure::Refused(fault))) if fault.code != code::CLAIM_LOST => {
+                Err(Unanswered::Failed(Failure::Refused(fault))) if !ends_claim(&fault) => {
                     *settled = false;
                     let again = match fault.retry {
                         Retry::After(wait) => Instant::now() + wait.max(AGAIN),
@@ -233,6 +233,11 @@ impl Drop for Claim {
             self.port.remark(Remark::Claim(self.id));
         }
     }
+}
+
+/// Whether the hub refuses an ack, a nack or a release since there is no such claim, or no such event any more.
+pub(super) fn ends_claim(fault: &Fault) -> bool {
+    fault.code == code::CLAIM_LOST || fault.code == code::EVENT_NOT_FOUND
 }
 
 fn cut(mut reason: String) -> String {
@@ -261,6 +266,7 @@ impl From<Unanswered> for SettleError {
             Unanswered::Failed(Failure::Refused(fault)) if fault.code == code::CLAIM_LOST => {
                 SettleError::ClaimLost
             }
+            Unanswered::Failed(Failure::Refused(fault)) if ends_claim(&fault) => SettleError::EventDeleted,
             Unanswered::Failed(Failure::Refused(fault)) => SettleError::Refused(fault),
         }
     }

@@ -171,7 +171,8 @@ async fn settle<E: Display>(claim: Claim, ended: Result<Result<(), E>, Panic>, c
     match settled {
         Ok(()) => counter.fetch_add(1, Ordering::Relaxed),
         Err(error) => {
-            let known = matches!(error, SettleError::ClaimLost | SettleError::LinkLost);
+            let known =
+                matches!(error, SettleError::ClaimLost | SettleError::EventDeleted | SettleError::LinkLost);
             if known {
                 tracing::info!(event.id = %id, code = error.code(), "a claim was lost before its end: {error}");
             } else {

@@ -175,6 +175,9 @@ pub enum SettleError {
     /// The hub gave the event to somebody else or recorded its outcome already.
     #[error("the claim is lost: the event was offered to somebody else or has its outcome")]
     ClaimLost,
+    /// The event was deleted while it was claimed.
+    #[error("the event was deleted while this claim was held: drop the result")]
+    EventDeleted,
     /// The link that brought the claim is gone: the hub offers the event again.
     #[error("the link that brought the claim was lost: the hub offers the event again")]
     LinkLost,
@@ -294,6 +297,7 @@ impl SettleError {
     pub fn code(&self) -> &str {
         match self {
             SettleError::ClaimLost => code::CLAIM_LOST,
+            SettleError::EventDeleted => code::EVENT_NOT_FOUND,
             SettleError::LinkLost => code::LINK_LOST,
             SettleError::Refused(fault) | SettleError::Closed(fault) => &fault.code,
             SettleError::TimedOut { .. } => code::TIMEOUT,

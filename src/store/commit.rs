@@ -1,6 +1,8 @@
 //! The one transaction of the Journal: many writes, one sync.
 
+mod associations;
 mod claims;
+mod deletions;
 mod known;
 mod others;
 mod outcomes;
@@ -52,12 +54,12 @@ impl Store {
     /// Writes everything in one transaction and answers each in the order of the batch. When this returns, what
     /// is answered `Ok` is committed; nothing else is.
     ///
-    /// Within a batch the publishes take effect first, then outcomes and attempts, then
-    /// what npm spokes published, claims, and the rest, each kind
-    /// in the order of the batch.
+    /// Within a batch the publishes take effect first, then outcomes and attempts, then what npm spokes published,
+    /// claims, and the rest, each kind in the order of the batch; deletions come last.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
-    ///   claim by its error; the others are committed.
+    ///   claim by its error; the others are committed. [`Write::Batch`] is one write: of a refused one nothing is
+    ///   there, not even for a later write of the same transaction.
     /// - If the database is locked by somebody else, the batch is tried again three times. Locked for longer,
     ///   full, read-only or out of reach: all that isn't committed is refused as retryable. If it is full, outcomes
     ///   and the rest are tried once more without the publishes.
@@ -146,11 +148,12 @@ impl Store {
 
 /// What the hot path consists of: it needs no answer of the database but that all went well.
 fn is_hot(write: &Write) -> bool {
-    matches!(write, Write::Publish { .. } | Write::Finish { .. } | Write::Attempt(_))
+    is_publish(write) || matches!(write, Write::Finish { .. } | Write::Attempt(_))
 }
 
+/// Whether it stores events.
 fn is_publish(write: &Write) -> bool {
-    matches!(write, Write::Publish { .. })
+    matches!(write, Write::Publish { .. } | Write::Batch { .. } | Write::Persist(_))
 }
 
 /// Whether there are publishes and other writes.
@@ -174,6 +177,8 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     script.run(db).await?;
     takes::write(db, writes, &mut answers).await?;
     claims::write(db, writes, &mut answers).await?;
+    associations::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;
+    deletions::write(db, writes, &mut answers).await?;
     Ok(answers)
 }

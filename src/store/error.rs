@@ -32,7 +32,7 @@ pub enum StoreError {
         rid: EventId,
     },
     /// No event has this id.
-    #[error("no event has the id {id:?}: it was never stored here")]
+    #[error("no event has the id {id:?}: it was never stored here, or it was deleted")]
     EventNotFound {
         /// The id.
         id: EventId,

@@ -1,6 +1,6 @@
 //! Reading events: one, the log of a process, what a hub still has to serve.
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, EntityTrait, QueryResult, Value};
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryResult, Value};
 
 use super::{
     LogKey, Store, StoreError,
@@ -233,7 +233,7 @@ pub(super) fn log_tail(domain: &Domain, pid: &Pid, after: Option<&LogKey>) -> (S
 /// Reads at most `limit` rows and `max_bytes`, at least one row; says whether more follow. The weights are
 /// read first: a page of large events must not stand in memory only to be cut.
 async fn page(
-    db: &DatabaseConnection,
+    db: &impl ConnectionTrait,
     columns: &str,
     tail: &str,
     values: Vec<Value>,

@@ -100,6 +100,16 @@ impl Store {
         Ok(rows.map_err(refused("list the hubs"))?.into_iter().map(HubRow::from).collect())
     }
 
+    /// The hubs that have served this database, the one that gave the latest number first.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn known_hubs(&self) -> Result<Vec<Uid>, StoreError> {
+        let rows = hub_seq::Entity::find().order_by_desc(hub_seq::Column::Seq).all(&self.readers).await;
+        rows.map(|rows| rows.into_iter().map(|row| Uid::from_stored(row.hub_id)).collect())
+            .map_err(refused("list the hubs"))
+    }
+
     /// The last sequence number that this hub gave; 0 if it gave none.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::{
     Durability, Place, Store, StoreConfig, StoreError, migration,
+    readers::Readers,
     sql::{Script, primary_code, refused, statement},
 };
 
@@ -43,7 +44,8 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
             make_file(path)?;
             SqliteConnectOptions::new().filename(path).journal_mode(SqliteJournalMode::Wal)
         }
-        Place::Memory => SqliteConnectOptions::new().in_memory(true),
+        // Sorting must not go to a temporary file either.
+        Place::Memory => SqliteConnectOptions::new().in_memory(true).pragma("temp_store", "MEMORY"),
     };
     let synchronous = match config.durability {
         Durability::Full => SqliteSynchronous::Full,
@@ -75,14 +77,21 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
         writer.remember(path);
     }
 
+    let writer = Arc::new(writer);
     let readers = match &config.place {
-        Place::File(_) => pool(config.readers.max(1), options.read_only(true))
-            .await
-            .map_err(|error| explain(error, &config.place))?,
+        Place::File(_) => Readers::Pool(
+            pool(config.readers.max(1), options.read_only(true))
+                .await
+                .map_err(|error| explain(error, &config.place))?,
+        ),
         // Each connection to memory would be a database of its own.
-        Place::Memory => writer.pool.clone(),
+        Place::Memory => Readers::shared(writer.clone()),
     };
-    Ok(Store { writer: Arc::new(writer), readers })
+    let file = match &config.place {
+        Place::File(path) => Some(path.as_path().into()),
+        Place::Memory => None,
+    };
+    Ok(Store { writer, readers, file })
 }
 
 async fn pool(connections: u32, options: SqliteConnectOptions) -> Result<DatabaseConnection, DbErr> {
@@ -213,15 +222,22 @@ impl Writer {
         }
     }
 
+    /// Waits until no transaction is under way; none begins as long as the turn is held. First come, first served.
+    pub(super) async fn turn(&self) -> Turn<'_> {
+        let mut open = self.left_open.lock().await;
+        if *open {
+            self.roll_back().await;
+            *open = false;
+        }
+        Turn { writer: self, open }
+    }
+
     /// Waits for its turn and begins a transaction that may write.
     ///
     /// The statements are our own rather than sqlx's: SQLite rolls back by itself when the disk is full, which
     /// sqlx doesn't notice; its transactions would nest from then on.
     pub(super) async fn begin(&self) -> Result<Transaction<'_>, DbErr> {
-        let mut open = self.left_open.lock().await;
-        if *open {
-            self.roll_back().await;
-        }
+        let Turn { mut open, .. } = self.turn().await;
         *open = true;
         match self.pool.execute_unprepared("BEGIN IMMEDIATE").await {
             Ok(_) => Ok(Transaction { writer: self, open }),
@@ -234,10 +250,7 @@ impl Writer {
 
     /// Waits for its turn and runs a script as one transaction, in one message.
     pub(super) async fn run(&self, script: Script) -> Result<(), DbErr> {
-        let mut open = self.left_open.lock().await;
-        if *open {
-            self.roll_back().await;
-        }
+        let Turn { mut open, .. } = self.turn().await;
         *open = true;
         let done = script.into_transaction().run(&self.pool).await;
         if done.is_err() {
@@ -279,6 +292,19 @@ impl Writer {
         let _turn = self.left_open.lock().await;
         // SQLite gives up its locks with the process anyway.
         let _ = self.pool.close_by_ref().await;
+    }
+}
+
+/// The writer's connection between two transactions.
+pub(super) struct Turn<'a> {
+    writer: &'a Writer,
+    open: MutexGuard<'a, bool>,
+}
+
+impl Turn<'_> {
+    /// Where its statements go.
+    pub(super) fn db(&self) -> &DatabaseConnection {
+        &self.writer.pool
     }
 }
 

@@ -1,5 +1,7 @@
-//! What tests of the store share, and the tests of opening, hubs, certificates and reads.
+//! What tests of the store share, and the tests of opening, memory, hubs, certificates, copies and reads.
 
+mod copies;
+mod memory;
 mod opening;
 mod reads;
 mod rows;
@@ -68,8 +70,9 @@ pub(super) fn publish(event: Event, seq: u64) -> Write {
     Write::Publish { event, seq, publisher: uid("SPOKE-1"), hub: hub() }
 }
 
-pub(super) fn finish(event_id: &str, outcome: Outcome) -> Write {
-    Write::Finish { event_id: id(event_id), outcome, consumer: uid("SPOKE-2"), at: AT + 5, attempt: None }
+pub(super) fn finish(event_id: &str, seq: u64, outcome: Outcome) -> Write {
+    let (event_id, consumer) = (id(event_id), uid("SPOKE-2"));
+    Write::Finish { event_id, seq, outcome, consumer, at: AT + 5, attempt: None }
 }
 
 pub(super) fn attempt(event_id: &str, number: u32) -> AttemptRow {

@@ -1,8 +1,9 @@
 //! What the Journal writes, and what it gets back.
 
+use super::deletion::{Delete, Deleted};
 use crate::{
     event::{Event, EventId, Outcome, Pattern, Uid},
-    wire::{Attempt, Published},
+    wire::{Association, Attempt, Published},
 };
 
 /// One thing to write. Many of them share a transaction; see [`Store::commit`](super::Store::commit).
@@ -19,10 +20,24 @@ pub enum Write {
         /// The hub that dispatches it. Its row in `hub` must exist.
         hub: Uid,
     },
+    /// Publish several events, or none of them. One may answer another that stands before it.
+    Batch {
+        /// The events, in their order.
+        events: Vec<Placed>,
+        /// Who publishes them.
+        publisher: Uid,
+        /// The hub that dispatches them. Its row in `hub` must exist.
+        hub: Uid,
+    },
+    /// Store an event without giving it to a hub. Answered as a publish with the number 0, unless it is published
+    /// already.
+    Persist(Event),
     /// Record the outcome of an event for the default group.
     Finish {
         /// Which event.
         event_id: EventId,
+        /// Its number: an event that was deleted and published anew has another.
+        seq: u64,
         /// How it ended.
         outcome: Outcome,
         /// Who brought it to its end.
@@ -73,6 +88,22 @@ pub enum Write {
         /// Everything up to this sequence number needs no second look.
         seq: u64,
     },
+    /// Associate an event with something besides its process; again changes nothing.
+    Associate {
+        /// Which event.
+        event_id: EventId,
+        /// With what.
+        with: Association,
+    },
+    /// Take an association back; of what isn't associated nothing changes.
+    Dissociate {
+        /// Which event.
+        event_id: EventId,
+        /// From what.
+        with: Association,
+    },
+    /// Delete an event, or a part of a log. A line in the `log` table tells of it.
+    Delete(Delete),
     /// A line for the `log` table. Agent and message are cut to what the table holds.
     Log {
         /// When, in milliseconds since 1970.
@@ -86,11 +117,36 @@ pub enum Write {
     },
 }
 
+impl Write {
+    /// The events that it stores, in their order.
+    pub(super) fn stores(&self) -> impl Iterator<Item = &Event> {
+        let (one, several) = match self {
+            Self::Publish { event, .. } | Self::Persist(event) => (Some(event), &[][..]),
+            Self::Batch { events, .. } => (None, &events[..]),
+            _ => (None, &[][..]),
+        };
+        one.into_iter().chain(several.iter().map(|placed| &placed.event))
+    }
+}
+
+/// An event with its place in the sequence of its hub.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// The event; its timestamp is the time of the commit as the caller sees it.
+    pub event: Event,
+    /// Its number.
+    pub seq: u64,
+}
+
 /// What became of a [`Write`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Written {
     /// A publish: with `fresh = false` the time and number of the event that was there before.
     Published(Published),
+    /// The same for each event of a batch.
+    Batch(Vec<Published>),
+    /// What is gone, and what is left to do.
+    Deleted(Deleted),
     /// The outcome is recorded, and it is this one.
     Finished,
     /// The binding as it stands.

@@ -111,7 +111,7 @@ async fn attempts_count_for_a_consumer_that_comes_right_after() {
 async fn a_killed_consumer_program_holds_nothing() {
     let hub = TestHub::start().await;
     publish(&hub, 1).await;
-    let data = hub.handle.info().data.clone();
+    let data = hub.data();
     let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_eventflow"))
         .args(["consume", "orders", "--exec", "while kill -0 $PPID; do sleep 0.05; done"])
         .env("EVENTFLOW_DATA", &data)

@@ -45,7 +45,7 @@ struct Issuing {
 impl Issuing {
     async fn of(hub: &TestHub) -> Self {
         let info = hub.handle.info();
-        let phrase = vault::phrase_file(info.data.join("key-phrase")).unwrap();
+        let phrase = vault::phrase_file(hub.data().join("key-phrase")).unwrap();
         let vault = Vault::new(phrase, 1_000).unwrap();
         let table = Store::open(&StoreConfig::new(Place::File(hub.database()))).await.unwrap();
         let names = Names { hub_id: info.id.clone(), ..Names::default() };

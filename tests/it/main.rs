@@ -3,16 +3,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
 
+mod a_backup_restores;
+mod a_batch_is_all_or_nothing;
 mod a_claim_ends_with_its_link;
 mod a_consumer_comes_late;
 mod a_subscriber_comes_late;
 mod a_subscription_resumes;
 mod acked_is_committed;
+mod associations;
 mod bounded;
 mod certificates;
 mod core_restart;
+mod deletion;
 mod drain;
 mod drain_hands_back;
+mod embedded_hubs_leave_nothing;
+mod embedding;
 mod golden_bytes;
 mod hostile_bytes;
 mod layering;

@@ -67,11 +67,15 @@ impl TestHub {
     }
 
     pub fn database(&self) -> PathBuf {
-        self.handle.info().data.join("eventflow.db")
+        self.data().join("eventflow.db")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.handle.info().data.clone().expect("a hub on disk")
     }
 
     pub fn bundle(&self) -> Bundle {
-        Bundle::read(&self.handle.info().bundle).expect("the operator's bundle is there")
+        self.handle.bundle()
     }
 
     /// A client with the operator's bundle.

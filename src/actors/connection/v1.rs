@@ -12,26 +12,29 @@ use super::{
 use crate::{
     actors::{
         deliveries::{Consume, Settle, Stop, Verdict},
-        journal::{Publish, Publishing, Take},
+        journal::{Amending, Amendment, Publishing, Storing, Take},
         mail::MailError,
         outlet::{Answered, Frame, WindowPermit},
         registry::{Subscribe, Unsubscribe, Unwatch, Watch},
     },
-    event::{EventId, Fault, NewEvent, code},
+    event::{EventId, Fault, code},
     metrics::{CutReason, Refusal as Refused},
     wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
 };
 
 /// How long a client waits after a mailbox was full.
-const FULL_WAIT: Duration = Duration::from_millis(50);
+pub(super) const FULL_WAIT: Duration = Duration::from_millis(50);
+/// The verbs whose refusal counts as that of a publish.
+const PUBLISHES: [&str; 3] = ["publish", "batch", "persist"];
 /// What is kept of the name that a client gives itself, in characters.
 const CLIENT_NAME: usize = 64;
 
 /// What one read brought for the core, gathered so that each actor gets one message.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    publishes: Vec<Publishing>,
+    pub(super) publishes: Vec<Publishing>,
     pub(super) taken: Vec<(EventId, WindowPermit)>,
+    pub(super) changes: Vec<Amending>,
     verdicts: Vec<(Req, Token, Verdict)>,
 }
 
@@ -73,7 +76,7 @@ impl Connection {
         match Request::parse(record, &self.config.parse) {
             Ok(request) => self.serve(request, gathered),
             Err(Refusal { req, fault }) => {
-                if record.units().next() == Some("publish") {
+                if record.units().next().is_some_and(|verb| PUBLISHES.contains(&verb)) {
                     self.metrics.hub().refused.of(Refused::of(&fault.code)).inc();
                 }
                 self.outlet.answer(req, Err(fault));
@@ -83,7 +86,16 @@ impl Connection {
 
     fn serve(&mut self, request: Request, gathered: &mut Gathered) {
         match request {
-            Request::Publish { req, event } => self.publish(req, event, gathered),
+            Request::Publish { req, event } => self.publish(req, Storing::Publish(event), gathered),
+            Request::Persist { req, event } => self.publish(req, Storing::Persist(event), gathered),
+            Request::Batch { req, events } => self.publish(req, Storing::Batch(events), gathered),
+            Request::Associate { req, id, with } => {
+                self.amend(req, Amendment::Associate(id, with), gathered);
+            }
+            Request::Dissociate { req, id, with } => {
+                self.amend(req, Amendment::Dissociate(id, with), gathered);
+            }
+            Request::Delete { req, what } => self.amend(req, Amendment::Delete(what), gathered),
             Request::Ack { req, token } => gathered.verdicts.push((req, token, Verdict::Ack)),
             Request::Nack { req, token, options } => {
                 gathered.verdicts.push((req, token, Verdict::Nack(options.reason)));
@@ -157,26 +169,6 @@ impl Connection {
         }
     }
 
-    fn publish(&mut self, req: Req, event: NewEvent, gathered: &mut Gathered) {
-        let welcome = &self.config.welcome.limits;
-        let (requests, bytes) = (welcome.window_requests as usize, welcome.window_bytes);
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        match self.outlet.window(event.weight(), requests, bytes) {
-            Some(permit) => gathered.publishes.push(Publishing { req, event, permit }),
-            None => self.outlet.cut(
-                CutReason::WindowExceeded,
-                Fault::retryable(
-                    code::WINDOW_EXCEEDED,
-                    format!(
-                        "this link published more than its window of {requests} requests or {bytes} bytes: wait \
-                         for answers before you send on"
-                    ),
-                    Duration::from_secs(1),
-                ),
-            ),
-        }
-    }
-
     fn read(&mut self, read: Read) {
         if self.reads.len() >= MOST_WAITING {
             let fault = Fault::retryable(
@@ -192,19 +184,14 @@ impl Connection {
 
     /// Sends on what one read brought.
     pub(super) fn send_on(&mut self, gathered: Gathered) {
-        let Gathered { publishes, taken, verdicts } = gathered;
+        let Gathered { publishes, taken, changes, verdicts } = gathered;
         if !taken.is_empty() {
             let take = Take { outlet: self.outlet.clone(), uid: self.uid.clone(), events: taken };
             // One per read, and nothing is read beyond the window.
             self.core.journal.signal(take);
         }
-        if !publishes.is_empty() {
-            let reqs: Vec<Req> = publishes.iter().map(|publish| publish.req).collect();
-            let publish =
-                Publish { outlet: self.outlet.clone(), publisher: self.uid.clone(), events: publishes };
-            let sent = self.core.journal.offer(publish);
-            self.refuse_all(reqs, sent);
-        }
+        self.send_publishes(publishes);
+        self.send_changes(changes);
         if !verdicts.is_empty() {
             let reqs: Vec<Req> = verdicts.iter().map(|(req, ..)| *req).collect();
             let sent = self.core.deliveries.offer(Settle { outlet: self.outlet.clone(), verdicts });
@@ -212,7 +199,7 @@ impl Connection {
         }
     }
 
-    fn refuse_all(&mut self, reqs: Vec<Req>, sent: Result<(), MailError>) {
+    pub(super) fn refuse_all(&mut self, reqs: Vec<Req>, sent: Result<(), MailError>) {
         if let Err(fault) = self.taken(sent) {
             let answers = reqs
                 .into_iter()

@@ -30,6 +30,8 @@ pub struct Finish {
     pub token: Token,
     /// The event.
     pub event_id: EventId,
+    /// Its sequence number.
+    pub seq: u64,
     /// How it ended.
     pub outcome: Outcome,
     /// Who brought it to its end.

@@ -1,11 +1,12 @@
 //! The pure state of a group: bindings, consumers, claims. It decides who gets what and returns effects as data;
 //! it takes `now` and reads no clock.
 
+mod deleted;
 mod ends;
 mod shared;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -52,6 +53,8 @@ pub struct Group {
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
     guards: Guards,
+    /// Which of them are deleted: they are under a claim to its end, and nobody gets them after it.
+    deleted: HashSet<u64>,
     budget: Budget,
     /// Attempts on their way to the database: a page read before would not count them.
     unrecorded_attempts: usize,
@@ -73,6 +76,7 @@ impl Group {
             claims: HashMap::new(),
             taken: BTreeMap::new(),
             guards: Guards::new(head),
+            deleted: HashSet::new(),
             budget: Budget::new(link_bytes),
             unrecorded_attempts: 0,
             head,
@@ -300,7 +304,7 @@ impl Group {
         consumer.took(token, event.weight());
         self.budget.took(key.link, event.weight());
         let uid = consumer.uid.clone();
-        self.guards.handed_out(event.seq);
+        self.guards.drop_kept(event.seq);
         let reserving = self.guards.is_guarded(event.seq);
         if reserving {
             let event_id = event.event.id.clone();

@@ -81,8 +81,8 @@ impl Guards {
         Ok(())
     }
 
-    /// The event was handed out: a binding that had it in its own window may have been quicker.
-    pub fn handed_out(&mut self, seq: u64) {
+    /// The event is kept here no longer: it was deleted, or a binding that had it in its own window was quicker.
+    pub fn drop_kept(&mut self, seq: u64) {
         if self.later.is_empty() {
             return;
         }

@@ -7,9 +7,10 @@ use crate::{
     actors::{
         dispatched::Dispatched,
         mail::mail,
-        outlet::{LinkId, Outlet},
+        outlet::{LinkId, Outlet, Owed},
     },
     event::{Fault, Outcome, Pattern, Uid},
+    store::Gone,
     wire::{ConsumeOptions, Req, Sub, Token},
 };
 
@@ -69,6 +70,16 @@ pub struct Dispatch {
     pub npm: BTreeMap<u64, Vec<Outlet>>,
 }
 mail!(Dispatch => ());
+
+/// Events were deleted, all of them told of by an earlier [`Dispatch`] if at all.
+#[derive(Debug)]
+pub struct Deleted {
+    /// The events.
+    pub gone: Vec<Gone>,
+    /// To be answered once none of them is handed out any more.
+    pub owed: Vec<Owed>,
+}
+mail!(Deleted => ());
 
 /// How the recording of one outcome went.
 #[derive(Debug)]

@@ -30,6 +30,8 @@ enum Step {
         events: usize,
         npm: Npm,
     },
+    /// An event without outcome is deleted, whoever has it; the group hears of it after its dispatch.
+    Delete(usize),
     Dispatch,
     /// An npm spoke claims an event that it was told of.
     NpmClaims(usize),
@@ -79,6 +81,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (any(), 1_usize..8, npm).prop_map(|(domain, events, npm)| Step::Publish { domain, events, npm }),
         2 => any().prop_map(Step::NpmClaims),
         1 => any().prop_map(Step::TellLate),
+        2 => any().prop_map(Step::Delete),
         6 => Just(Step::Dispatch),
         6 => any().prop_map(Step::Read),
         6 => any().prop_map(Step::Page),
@@ -192,6 +195,35 @@ fn a_consumer_that_its_link_held_back_gets_more_once_another_one_acks() {
     world.step(Step::Stop(last));
     world.step(Step::Ack(1));
     assert_eq!(world.held(), 2, "the other one got what the stopped one may no longer have");
+}
+
+#[test]
+fn a_deleted_event_goes_to_nobody_whether_it_waits_is_claimed_or_is_being_read() {
+    let mut world = World::new(usize::MAX);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 2, concurrency: 2 });
+    world.step(Step::Publish { domain: 0, events: 2, npm: Npm::No });
+    world.step(Step::Dispatch);
+    world.step(Step::Read(0));
+    world.step(Step::Delete(0));
+    world.step(Step::Dispatch);
+    world.step(Step::Page(0));
+    assert_eq!(world.held(), 1, "of two that were read");
+    world.step(Step::Publish { domain: 0, events: 3, npm: Npm::No });
+    world.step(Step::Dispatch);
+    assert_eq!(world.held(), 2);
+    for _ in 0..3 {
+        world.step(Step::Delete(1));
+    }
+    world.step(Step::Dispatch);
+    world.step(Step::Ack(0));
+    assert_eq!(world.held(), 1, "two of them waited");
+    world.step(Step::Release(0));
+    assert_eq!(world.held(), 0, "one was claimed");
+    world.step(Step::Commit);
+    world.step(Step::Recorded);
+    world.check();
+    world.run_to_rest();
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! One transaction's worth of writes, and who hears how each of them went.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
 use super::{
-    message::Publishing,
+    amend::{self, Deleting},
+    message::{Publishing, Storing},
     npm::{NpmPublish, taken},
     sequence::Sequence,
 };
@@ -13,12 +17,12 @@ use crate::{
     actors::{
         deliveries::{Finish, Recorded, Reserved, Settled},
         dispatched::Dispatched,
-        outlet::{Answered, Frame, LinkId, Outlet, WindowPermit},
+        outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
     event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{AttemptRow, Binding, StoreError, Write, Written},
-    wire::{Answer, Attempt, Req, Token},
+    store::{AttemptRow, Binding, Gone, Placed, StoreError, Write, Written},
+    wire::{Answer, Attempt, Published, Req, Token},
 };
 
 /// Who hears how a write went.
@@ -33,6 +37,17 @@ pub enum ReplyTo {
         /// Its place in the link's window.
         permit: WindowPermit,
     },
+    /// The link that asked for an association.
+    Amender {
+        /// The link.
+        outlet: Outlet,
+        /// Its request.
+        req: Req,
+        /// Its place among the link's changes.
+        permit: AmendPermit,
+    },
+    /// The link that asked for a deletion.
+    Deleter(Deleting),
     /// Deliveries, about the outcome of a claim.
     Claim {
         /// The claim.
@@ -67,10 +82,18 @@ pub struct Job {
 #[derive(Debug)]
 pub struct Reply {
     to: ReplyTo,
-    /// The number that the event was given, if it was given one.
-    seq: u64,
-    /// The event, if the write was a publish.
-    event: Option<Event>,
+    /// The events, if the write publishes some.
+    events: Events,
+}
+
+/// The events of a write, with their numbers.
+#[derive(Debug)]
+enum Events {
+    None,
+    One(Event, u64),
+    Several(Vec<Placed>),
+    /// One that stands in the database, by its number.
+    Known(u64),
 }
 
 /// The writes of one transaction.
@@ -78,6 +101,26 @@ pub struct Reply {
 pub struct Batch {
     writes: Vec<Write>,
     replies: Vec<Reply>,
+    /// Writes, the events of a batch each counted by themselves.
+    size: usize,
+    bytes: usize,
+    /// Nothing more may join it.
+    closed: bool,
+}
+
+/// The bounds of a transaction.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Writes, the events of a batch each counted by themselves.
+    pub writes: usize,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+impl Job {
+    fn size(&self) -> usize {
+        if let Write::Batch { events, .. } = &self.write { events.len() } else { 1 }
+    }
 }
 
 impl Batch {
@@ -86,25 +129,53 @@ impl Batch {
         self.writes.len()
     }
 
+    /// Whether the job still fits; the first one always does. A deletion is long, and what comes after it is to find it
+    /// done: it's alone.
+    pub fn takes(&self, job: &Job, bounds: Bounds) -> bool {
+        self.writes.is_empty()
+            || (!self.closed
+                && !matches!(job.write, Write::Delete(_))
+                && self.size + job.size() <= bounds.writes
+                && self.bytes + job.weight <= bounds.bytes)
+    }
+
     /// Adds a job; a publish gets its place in the sequence now, in the order of the queue.
     pub fn push(&mut self, job: Job, sequence: &mut Sequence, now: u64) {
+        self.size += job.size();
+        self.bytes += job.weight;
         let Job { mut write, reply, .. } = job;
-        let (mut given, mut published) = (0, None);
-        match &mut write {
+        let events = match &mut write {
             Write::Publish { event, seq, .. } => {
                 let place = sequence.next(now);
                 *seq = place.seq;
                 event.timestamp = place.timestamp;
-                (given, published) = (place.seq, Some(event.clone()));
+                Events::One(event.clone(), place.seq)
             }
             Write::Take { seq, .. } => {
-                given = sequence.next(now).seq;
-                *seq = given;
+                *seq = sequence.next(now).seq;
+                Events::Known(*seq)
             }
-            _ => {}
-        }
+            Write::Batch { events, .. } => {
+                for placed in &mut *events {
+                    let place = sequence.next(now);
+                    placed.seq = place.seq;
+                    placed.event.timestamp = place.timestamp;
+                }
+                Events::Several(events.clone())
+            }
+            Write::Persist(event) => {
+                event.timestamp = sequence.next(now).timestamp;
+                Events::None
+            }
+            Write::Delete(delete) => {
+                amend::place(delete, sequence, now);
+                self.closed = true;
+                Events::None
+            }
+            _ => Events::None,
+        };
         self.writes.push(write);
-        self.replies.push(Reply { to: reply, seq: given, event: published });
+        self.replies.push(Reply { to: reply, events });
     }
 
     /// What goes to the store, and what stays here until it answers.
@@ -121,35 +192,25 @@ pub struct Told {
     /// Events that only npm links hear of.
     pub npm: Vec<Arc<Dispatched>>,
     /// npm publishes that the database refused for now.
-    pub again: Vec<NpmPublish>,
+    pub refused: Vec<NpmPublish>,
     /// Outcomes, attempts and claims.
     pub recorded: Recorded,
+    /// Deleted events.
+    pub gone: Vec<Gone>,
+    /// Answers to deletions, to be given once nobody hands out what is gone.
+    pub owed: Vec<Owed>,
+    /// Deletions that aren't at their end.
+    pub again: Vec<(Write, Deleting)>,
 }
 
 /// Answers the publishers, and gathers what the rest of the core must hear.
 pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metrics: &HubMetrics) -> Told {
     let mut told = Told::default();
     let mut answers: BTreeMap<LinkId, (Outlet, Vec<Answered>)> = BTreeMap::new();
-    for (Reply { to, seq, event }, result) in replies.into_iter().zip(results) {
+    for (Reply { to, events }, result) in replies.into_iter().zip(results) {
         match to {
             ReplyTo::Publisher { outlet, req, permit } => {
-                let result = match result {
-                    Ok(Written::Published(published)) => {
-                        if published.fresh {
-                            metrics.published.inc();
-                            told.committed.extend(event.map(|mut event| {
-                                // One that was only persisted keeps the time that it was stored with.
-                                event.timestamp = published.timestamp;
-                                Arc::new(Dispatched::new(event, seq))
-                            }));
-                        } else {
-                            metrics.duplicates.inc();
-                        }
-                        Ok(Answer::Published(published))
-                    }
-                    Ok(other) => Err(mismatch(&other)),
-                    Err(error) => Err(Fault::from(error)),
-                };
+                let result = published(events, result, &mut told.committed, metrics);
                 if let Err(fault) = &result {
                     metrics.refused.of(Refusal::of(&fault.code)).inc();
                 }
@@ -160,6 +221,16 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                     permit: Some(permit),
                 });
             }
+            ReplyTo::Amender { outlet, req, permit } => {
+                let done = match result {
+                    Ok(Written::Done) => Ok(Answer::Done),
+                    Ok(other) => Err(mismatch(&other)),
+                    Err(error) => Err(Fault::from(error)),
+                };
+                outlet.answer(req, done);
+                drop(permit);
+            }
+            ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Claim { token, outcome } => {
                 told.recorded.settled.push(Settled {
                     token,
@@ -191,7 +262,10 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 };
                 told.recorded.reserved.push(Reserved { token, won });
             }
-            ReplyTo::Npm(publish) => taken(publish, seq, result, metrics, &mut told),
+            ReplyTo::Npm(publish) => {
+                let seq = if let Events::Known(seq) = events { seq } else { 0 };
+                taken(publish, seq, result, metrics, &mut told);
+            }
             ReplyTo::Nobody => warn_unwritten(result),
         }
     }
@@ -199,6 +273,51 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
         outlet.send(Frame::Answers(answers));
     }
     told
+}
+
+/// The answer to a publish, a batch or a persist; what is fresh of it is to be dispatched.
+fn published(
+    events: Events,
+    result: Result<Written, StoreError>,
+    committed: &mut Vec<Arc<Dispatched>>,
+    metrics: &HubMetrics,
+) -> Result<Answer, Fault> {
+    let mut dispatch = |mut event: Event, seq, published: &Published| {
+        if published.fresh {
+            metrics.published.inc();
+            // One that was only persisted keeps the time that it was stored with.
+            event.timestamp = published.timestamp;
+            committed.push(Arc::new(Dispatched::new(event, seq)));
+        } else {
+            metrics.duplicates.inc();
+        }
+    };
+    match (events, result) {
+        (Events::One(event, seq), Ok(Written::Published(published))) => {
+            dispatch(event, seq, &published);
+            Ok(Answer::Published(published))
+        }
+        (Events::None, Ok(Written::Published(published))) => {
+            if published.fresh {
+                metrics.persisted.inc()
+            } else {
+                metrics.duplicates.inc()
+            }
+            Ok(Answer::Published(published))
+        }
+        (Events::Several(events), Ok(Written::Batch(all))) => {
+            for (Placed { event, seq }, published) in events.into_iter().zip(&all) {
+                dispatch(event, seq, published);
+            }
+            Ok(Answer::Batch(all))
+        }
+        (Events::Several(_), Err(error)) => {
+            let Fault { code, message, retry } = error.into();
+            Err(Fault { code, message: format!("{message} (nothing of the batch was stored)"), retry })
+        }
+        (_, Err(error)) => Err(error.into()),
+        (_, Ok(other)) => Err(mismatch(&other)),
+    }
 }
 
 fn warn_unwritten(result: Result<Written, StoreError>) {
@@ -220,17 +339,35 @@ pub fn refuse(outlet: &Outlet, events: Vec<Publishing>, fault: &Fault) {
     outlet.send(Frame::Answers(answers));
 }
 
-/// A publish whose time and place come with its transaction.
-pub fn publish(event: NewEvent, publisher: Uid, hub: Uid) -> Write {
+/// A publish whose time and place come with its transaction, and its weight in bytes.
+pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
+    match what {
+        Storing::Publish(event) => {
+            let weight = event.weight();
+            (Write::Publish { event: untimed(event), seq: 0, publisher, hub }, weight)
+        }
+        Storing::Persist(event) => {
+            let weight = event.weight();
+            (Write::Persist(untimed(event)), weight)
+        }
+        Storing::Batch(events) => {
+            let weight = events.iter().map(NewEvent::weight).sum();
+            let events = events.into_iter().map(|event| Placed { event: untimed(event), seq: 0 }).collect();
+            (Write::Batch { events, publisher, hub }, weight)
+        }
+    }
+}
+
+fn untimed(event: NewEvent) -> Event {
     let NewEvent { id, domain, name, pid, rid, data } = event;
-    Write::Publish { event: Event { id, timestamp: 0, domain, name, pid, rid, data }, seq: 0, publisher, hub }
+    Event { id, timestamp: 0, domain, name, pid, rid, data }
 }
 
 /// The outcome of a claim.
 pub fn finish(finish: Finish, at: i64) -> Write {
-    let Finish { event_id, outcome, consumer, attempt, .. } = finish;
+    let Finish { event_id, seq, outcome, consumer, attempt, .. } = finish;
     let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
-    Write::Finish { event_id, outcome, consumer, at, attempt }
+    Write::Finish { event_id, seq, outcome, consumer, at, attempt }
 }
 
 /// A delivery of the default group that ended, as a row.
@@ -241,79 +378,9 @@ pub fn attempt_row(event_id: EventId, attempt: Attempt) -> AttemptRow {
 }
 
 /// The store answered another question: a fault of ours, which must not pass for success.
-fn mismatch(written: &Written) -> Fault {
+pub(super) fn mismatch(written: &Written) -> Fault {
     Fault::refused(
         code::INTERNAL,
         format!("the store answered {written:?}: report this fault, with the hub's log"),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        actors::outlet::Outflow,
-        event::{Data, Domain, Name, Pid},
-        metrics::Metrics,
-        wire::Published,
-    };
-
-    fn job(outlet: &Outlet, req: Req) -> Job {
-        let event = NewEvent {
-            id: EventId::parse(format!("e{req}")).unwrap(),
-            domain: Domain::parse("d").unwrap(),
-            name: Name::parse("n").unwrap(),
-            pid: Pid::parse("p").unwrap(),
-            rid: None,
-            data: Data::parse("{}").unwrap(),
-        };
-        let uid = Uid::parse("A.SPOKE").unwrap();
-        let permit = outlet.window(1, 10, 10).unwrap();
-        let reply = ReplyTo::Publisher { outlet: outlet.clone(), req, permit };
-        Job { write: publish(event, uid.clone(), uid), weight: 1, reply }
-    }
-
-    fn answered(out: &mut Outflow) -> Vec<(Req, bool)> {
-        let Frame::Answers(answers) = out.frames.try_recv().unwrap().frame else { panic!("answers") };
-        answers.iter().map(|answer| (answer.req, answer.result.is_ok())).collect()
-    }
-
-    #[test]
-    fn each_link_gets_its_answers_in_one_frame_and_only_what_is_new_is_dispatched() {
-        let ((one, mut out_one), (two, mut out_two)) =
-            (Outlet::new(LinkId(1), 9_999), Outlet::new(LinkId(2), 9_999));
-        let mut batch = Batch::default();
-        let mut sequence = Sequence::after(0);
-        for job in [job(&one, 1), job(&two, 2), job(&one, 3), job(&one, 4)] {
-            batch.push(job, &mut sequence, 5_000_000);
-        }
-        let (writes, replies) = batch.split();
-        assert_eq!((writes.len(), one.is_cut()), (4, false));
-        let fresh = |fresh, timestamp, seq| Ok(Written::Published(Published { fresh, timestamp, seq }));
-        let conflict = StoreError::EventConflict { id: EventId::parse("e3").unwrap(), field: "data" };
-        let results =
-            vec![fresh(true, 5_000, 5_000_000), fresh(false, 9, 9), Err(conflict), fresh(true, 7, 5_000_003)];
-        let told = tell(replies, results, Metrics::new().hub());
-        assert_eq!(answered(&mut out_one), [(1, true), (3, false), (4, true)]);
-        assert_eq!(answered(&mut out_two), [(2, true)]);
-        let dispatched: Vec<_> =
-            told.committed.iter().map(|event| (event.seq, event.event.timestamp)).collect();
-        assert_eq!(dispatched, [(5_000_000, 5_000), (5_000_003, 7)], "with the time that it was stored with");
-        assert!(told.recorded.is_empty());
-    }
-
-    #[test]
-    fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
-        let refused = || StoreError::ClaimLost { id: EventId::parse("e1").unwrap() };
-        let claim =
-            |token| Reply { to: ReplyTo::Claim { token, outcome: Outcome::Success }, seq: 0, event: None };
-        let attempt = || Reply { to: ReplyTo::Attempt, seq: 0, event: None };
-        let replies = vec![claim(1), attempt(), claim(2), attempt()];
-        let results = vec![Ok(Written::Finished), Ok(Written::Done), Err(refused()), Err(refused())];
-        let told = tell(replies, results, Metrics::new().hub());
-        let settled: Vec<_> =
-            told.recorded.settled.iter().map(|settled| (settled.token, settled.result.is_ok())).collect();
-        assert_eq!(settled, [(1, true), (2, false)]);
-        assert_eq!(told.recorded.attempts, 2);
-    }
 }

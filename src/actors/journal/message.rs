@@ -6,12 +6,12 @@ use crate::{
     actors::{
         deliveries::{Deliveries, Ended, Finish, Reserve},
         mail::{Handle, mail},
-        outlet::{Outlet, WindowPermit},
+        outlet::{AmendPermit, Outlet, WindowPermit},
         registry::Registry,
     },
     event::{EventId, Fault, NewEvent, Uid},
     store::{Binding, Write},
-    wire::Req,
+    wire::{Association, Deletion, Req},
 };
 
 /// Whom the journal tells. Comes once, before all else.
@@ -24,13 +24,24 @@ pub struct Connect {
 }
 mail!(Connect => ());
 
+/// What one request of a link stores.
+#[derive(Debug)]
+pub enum Storing {
+    /// An event, published.
+    Publish(NewEvent),
+    /// An event, not published.
+    Persist(NewEvent),
+    /// Several events, published together or not at all.
+    Batch(Vec<NewEvent>),
+}
+
 /// One publish of a link.
 #[derive(Debug)]
 pub struct Publishing {
     /// Its request.
     pub req: Req,
-    /// The event.
-    pub event: NewEvent,
+    /// The event or events.
+    pub what: Storing,
     /// Its place in the link's window.
     pub permit: WindowPermit,
 }
@@ -58,6 +69,40 @@ pub struct Take {
     pub events: Vec<(EventId, WindowPermit)>,
 }
 mail!(Take => ());
+
+/// A change to events that are stored.
+#[derive(Debug)]
+pub enum Amendment {
+    /// An event belongs to something besides its process.
+    Associate(EventId, Association),
+    /// It doesn't any more.
+    Dissociate(EventId, Association),
+    /// An event or a log goes.
+    Delete(Deletion),
+}
+
+/// One change that a link asks for.
+#[derive(Debug)]
+pub struct Amending {
+    /// Its request.
+    pub req: Req,
+    /// What it is.
+    pub what: Amendment,
+    /// Its place among those of the link.
+    pub permit: AmendPermit,
+}
+
+/// Changes that a link asks for, in order. Each is answered through the outlet.
+#[derive(Debug)]
+pub struct Amend {
+    /// The link.
+    pub outlet: Outlet,
+    /// Who it is, by its certificate.
+    pub by: Uid,
+    /// The changes.
+    pub changes: Vec<Amending>,
+}
+mail!(Amend => ());
 
 /// Outcomes, attempts and claims, to be recorded. Each outcome and each claim is reported to deliveries.
 #[derive(Debug)]

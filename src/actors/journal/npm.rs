@@ -106,7 +106,7 @@ pub fn taken(
         }
         Ok(Written::NotTaken(why)) => ignore(&why.to_string()),
         Ok(other) => ignore(&format!("the store answered {other:?}: report this fault")),
-        Err(error) if error.is_retryable() => told.again.push(publish),
+        Err(error) if error.is_retryable() => told.refused.push(publish),
         Err(error) => ignore(&error.to_string()),
     }
 }

@@ -25,8 +25,20 @@ impl Sequence {
     /// The next place, at `now` microseconds since 1970.
     pub fn next(&mut self, now: u64) -> Place {
         self.last = now.max(self.last + 1);
-        Place { seq: self.last, timestamp: i64::try_from(self.last / 1_000).unwrap_or(i64::MAX) }
+        Place { seq: self.last, timestamp: millis(self.last) }
     }
+
+    /// A time that parts what has its place from what comes: in milliseconds since 1970, every earlier place's time is
+    /// below it, and no later one's.
+    pub fn part(&mut self, now: u64) -> i64 {
+        let first = now.max(self.last + 1).next_multiple_of(1_000);
+        self.last = first - 1;
+        millis(first)
+    }
+}
+
+fn millis(micros: u64) -> i64 {
+    i64::try_from(micros / 1_000).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -40,5 +52,17 @@ mod tests {
         assert_eq!(sequence.next(5_000).seq, 5_001);
         assert_eq!(sequence.next(4_000).seq, 5_002);
         assert_eq!(sequence.next(9_000).seq, 9_000);
+    }
+
+    #[test]
+    fn a_parting_time_lies_between_what_was_and_what_comes() {
+        for now in [1, 4_999, 5_000, 5_001, 5_999, 6_000, 6_001] {
+            let mut sequence = Sequence::after(5_998);
+            let before = sequence.next(5_999).timestamp;
+            let parting = sequence.part(now);
+            let after = sequence.next(now);
+            assert!(before < parting && parting <= after.timestamp, "{before} {parting} {after:?}");
+            assert!(after.seq > 5_999);
+        }
     }
 }

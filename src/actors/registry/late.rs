@@ -70,6 +70,18 @@ impl Ring {
             .collect()
     }
 
+    /// These sequence numbers are deleted.
+    pub fn forget(&mut self, seqs: &HashSet<u64>) {
+        let bytes = &mut self.bytes;
+        self.entries.retain(|entry| {
+            let stays = !seqs.contains(&entry.event.seq);
+            if !stays {
+                *bytes -= entry.event.weight();
+            }
+            stays
+        });
+    }
+
     fn trim(&mut self, now: Instant) {
         let too_old = |entry: &Entry| now.duration_since(entry.at) > self.limits.window;
         while self.entries.front().is_some_and(|entry| {
@@ -120,5 +132,8 @@ mod tests {
         ring.keep(event("c"), start + window);
         ring.keep(event("d"), start + window);
         assert_eq!(ids(&ring.claim(LinkId(3), &any, &any, start + window)), ["c", "d"], "two at most");
+        ring.forget(&HashSet::from([1]));
+        assert!(ring.claim(LinkId(4), &any, &any, start + window).is_empty(), "deleted");
+        assert_eq!(ring.bytes, 0);
     }
 }

@@ -6,9 +6,10 @@ use crate::{
     actors::{
         dispatched::Dispatched,
         mail::mail,
-        outlet::{LinkId, Outlet},
+        outlet::{LinkId, Outlet, Owed},
     },
     event::Pattern,
+    store::Gone,
     wire::{Req, Sub},
 };
 
@@ -102,6 +103,16 @@ pub struct Committed {
     pub npm: Vec<Arc<Dispatched>>,
 }
 mail!(Committed => ());
+
+/// Events were deleted, all of them dispatched by an earlier [`Committed`] if at all.
+#[derive(Debug)]
+pub struct Deleted {
+    /// The events.
+    pub gone: Vec<Gone>,
+    /// To be answered once nobody hands out any of them.
+    pub owed: Vec<Owed>,
+}
+mail!(Deleted => ());
 
 /// Ends the actor by a panic, to show that nothing is lost by one.
 #[derive(Debug)]

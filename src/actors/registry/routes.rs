@@ -13,6 +13,7 @@ use crate::{
         outlet::{EventPush, LinkId, Outlet},
     },
     event::{Pattern, PatternIndex},
+    store::Gone,
     wire::Sub,
 };
 
@@ -201,6 +202,11 @@ impl Routes {
             }
         });
         links.iter().filter_map(|link| Some(self.links.get(link)?.outlet.clone())).collect()
+    }
+
+    /// Events were deleted: no late subscriber gets them.
+    pub fn forget(&mut self, gone: &[Gone]) {
+        self.ring.forget(&gone.iter().filter_map(|gone| gone.seq).collect());
     }
 
     fn add(&mut self, outlet: &Outlet, wish: Wish, domain: Pattern, name: Pattern) {

@@ -72,7 +72,7 @@ fn tell(hub: &HubHandle, is_default_folder: bool, for_people: bool) {
     print(&banner::ready(&banner::Ready {
         id: &info.id,
         address: info.address,
-        data: &info.data,
+        data: info.data.as_deref().unwrap_or(Path::new("")),
         is_default_folder,
         fingerprint: &info.fingerprint,
         admin: info.admin,

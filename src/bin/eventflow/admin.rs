@@ -24,8 +24,10 @@ const TOKEN_FILE: &str = "admin-token";
 const DEFAULT_PORT: u16 = 50_080;
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long the head of an answer may take, and all of one that isn't a download.
+/// How long an answer may take that isn't a download.
 const ANSWER: Duration = Duration::from_secs(30);
+/// How long the hub may take to make what is then downloaded.
+const MADE: Duration = Duration::from_secs(3_600);
 
 /// Where the admin HTTP is, and what opens it.
 #[derive(Debug, Clone, Args)]
@@ -77,8 +79,7 @@ impl Admin {
             .max_redirects(0)
             .http_status_as_error(false)
             .user_agent(concat!("eventflow ", env!("CARGO_PKG_VERSION")))
-            .timeout_connect(Some(CONNECT))
-            .timeout_recv_response(Some(ANSWER));
+            .timeout_connect(Some(CONNECT));
         Ok(Self { agent: config.build().into(), address, token, stop })
     }
 
@@ -99,15 +100,15 @@ impl Admin {
         self.json(method, path, body.unwrap_or_default()).await
     }
 
-    /// Gets what may be large. `sink` reads it, in a thread where it may block, and is told the length if the hub
-    /// says it; what it returns is passed on. It isn't called when the hub refuses.
-    #[allow(dead_code, reason = "for the command that gets a backup")]
+    /// Gets what may be large, and may take the hub long to make. `sink` reads it, in a thread where it may block, and
+    /// is told the length if the hub says it; what it returns is passed on. It isn't called when the hub refuses.
     pub(crate) async fn download<T: Send + 'static>(
         &self,
+        method: Method,
         path: &str,
         sink: impl FnOnce(&mut dyn io::Read, Option<u64>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        self.blocking(Method::GET, path, String::new(), None, |mut response| {
+        self.blocking(method, path, String::new(), None, |mut response| {
             let length = response.body().content_length();
             sink(&mut response.body_mut().as_reader(), length)
         })
@@ -162,8 +163,12 @@ impl Admin {
             .header(header::CONTENT_TYPE, "application/json");
         let told = |error: &dyn std::error::Error| nobody(&self.address, error);
         let request = request.body(body).map_err(|error| told(&error))?;
-        let request =
-            self.agent.configure_request(request).timeout_global(all).allow_non_standard_methods(true);
+        let request = self
+            .agent
+            .configure_request(request)
+            .timeout_global(all)
+            .timeout_recv_response(Some(all.unwrap_or(MADE)))
+            .allow_non_standard_methods(true);
         let response = self.agent.run(request.build()).map_err(|error| told(&error))?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(&method, path, response)) }
     }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use eventflow::wire::HubAddress;
 
-use crate::hub::Hub;
+use crate::{backup::Backup, hub::Hub};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -110,6 +110,7 @@ pub(crate) enum Command {
     Consume(Consume),
     Log(Log),
     Show(Show),
+    Backup(Backup),
     Hub(Hub),
 }
 
@@ -124,7 +125,7 @@ impl Command {
                 (true, end.timeout)
             }
             // It needs no link.
-            Self::Hub(_) => (false, None),
+            Self::Backup(_) | Self::Hub(_) => (false, None),
         };
         let deadline = given.unwrap_or(Duration::from_secs(if lasting { 15 } else { 5 }));
         timeout.map_or(deadline, |timeout| deadline.min(timeout))

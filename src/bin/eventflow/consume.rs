@@ -294,7 +294,7 @@ async fn settled(
     let Err(error) = settled else { return ended };
     remark(&format!("{id}: {}", with_code(&crate::failure::sentence(&error), error.code())));
     match error {
-        SettleError::ClaimLost | SettleError::LinkLost => Ended::TooLate,
+        SettleError::ClaimLost | SettleError::EventDeleted | SettleError::LinkLost => Ended::TooLate,
         SettleError::Refused(_) => Ended::HandedBack,
         _ => Ended::Unconfirmed,
     }

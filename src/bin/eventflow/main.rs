@@ -2,6 +2,7 @@
 
 mod admin;
 mod arguments;
+mod backup;
 mod connect;
 mod consume;
 mod exec;
@@ -72,6 +73,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Consume(arguments) => consume::run(arguments, link()?, printer, stop).await,
         Command::Log(arguments) => history::log(arguments, link()?, printer, stop).await,
         Command::Show(arguments) => history::show(arguments, link()?, printer, stop).await,
+        Command::Backup(arguments) => backup::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Hub(arguments) => hub::run(arguments, &cli.link.data_folder, printer, stop).await,
     }
 }

@@ -96,6 +96,20 @@ pub(crate) fn greet(style: Style, text: &str) {
     }
 }
 
+/// Bytes in the unit that leaves one to three digits before the point.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+pub(crate) fn size(bytes: u64) -> String {
+    let mut shown = bytes as f64;
+    let mut units = ["KiB", "MiB", "GiB", "TiB"].into_iter();
+    let mut unit = None;
+    while shown >= 1_024.0 {
+        let Some(next) = units.next() else { break };
+        shown /= 1_024.0;
+        unit = Some(next);
+    }
+    unit.map_or_else(|| format!("{bytes} bytes"), |unit| format!("{shown:.1} {unit}"))
+}
+
 /// A value as one line of JSON.
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> String {
     // Fails only for maps with keys that are no text, and none of ours has such.
@@ -235,5 +249,18 @@ pub(crate) mod tests {
     #[test]
     fn times_beyond_the_calendar_are_shown_as_they_are() {
         assert_eq!(time(i64::MAX, &Utc), format!("{} ms", i64::MAX));
+    }
+
+    #[test]
+    fn sizes_for_people() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1_023, "1023 bytes"),
+            (1_536, "1.5 KiB"),
+            (3 << 30, "3.0 GiB"),
+            (5 << 40, "5.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
     }
 }

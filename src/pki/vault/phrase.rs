@@ -19,20 +19,30 @@ pub fn phrase_file(path: impl AsRef<Path>) -> Result<Secret, PkiError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         other => return other.map_err(|source| failed("read", source)),
     }
-    let bytes = Zeroizing::new(random::<32>()?);
-    let mut phrase = Zeroizing::new(String::with_capacity(65));
-    for byte in bytes.iter() {
-        // Writing to a string doesn't fail.
-        let _ = write!(phrase, "{byte:02x}");
-    }
-    match files::create_private(path, format!("{}\n", *phrase).as_bytes()) {
-        Ok(()) => Ok(Secret::new(phrase.as_str())),
+    let phrase = new_phrase()?;
+    let line = Zeroizing::new(format!("{}\n", phrase.expose()));
+    match files::create_private(path, line.as_bytes()) {
+        Ok(()) => Ok(phrase),
         // Another start was faster: its phrase is the one.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             read(path).map_err(|source| failed("read", source))
         }
         Err(source) => Err(failed("write", source)),
     }
+}
+
+/// A phrase that nobody can guess: 32 random bytes in hexadecimal.
+///
+/// # Errors
+/// [`PkiError::Random`].
+pub fn new_phrase() -> Result<Secret, PkiError> {
+    let bytes = Zeroizing::new(random::<32>()?);
+    let mut phrase = Zeroizing::new(String::with_capacity(64));
+    for byte in bytes.iter() {
+        // Writing to a string doesn't fail.
+        let _ = write!(phrase, "{byte:02x}");
+    }
+    Ok(Secret::new(phrase.as_str()))
 }
 
 fn read(path: &Path) -> io::Result<Secret> {

@@ -7,7 +7,10 @@ use tokio::time::Instant;
 use super::{Asked, Session};
 use crate::{
     event::{Fault, Retry, code},
-    spoke::command::{ClaimId, Failure, Settle},
+    spoke::{
+        command::{ClaimId, Failure, Settle},
+        consume::ends_claim,
+    },
     wire::{Answer, HubAddress, Reply, Req},
 };
 
@@ -120,7 +123,7 @@ impl Session {
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
             Asked::Settle(token, answer) => {
-                if fault.code == code::CLAIM_LOST {
+                if ends_claim(&fault) {
                     self.consumers.lost();
                 } else {
                     self.consumers.still_held(token);

@@ -205,19 +205,22 @@ async fn claims_of_a_lost_link_are_void() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_lost_to_another_is_told_and_counted() {
+async fn a_claim_that_is_lost_or_whose_event_was_deleted_is_told_and_counted() {
     let mut hub = FakeHub::new();
     let (spoke, mut link) = hub.connected(config(), limits()).await;
     let (mut claims, sub) = claims(&spoke, &mut link).await;
-    link.claim(sub, 1).await;
-    let claim = claims.next().await.unwrap();
-    let (acked, ()) = tokio::join!(claim.ack(), async {
-        let Request::Ack { req, .. } = link.request().await else { panic!("expected an ack") };
-        let fault = Fault::refused(code::CLAIM_LOST, "the event e1 was given to somebody else");
-        link.send(Reply::Err { req, fault }).await;
-    });
-    assert_eq!(acked, Err(SettleError::ClaimLost));
-    assert_eq!(spoke.status().claims_lost, 1);
+    let ends =
+        [(code::CLAIM_LOST, SettleError::ClaimLost), (code::EVENT_NOT_FOUND, SettleError::EventDeleted)];
+    for (token, (code, error)) in (1..).zip(ends) {
+        link.claim(sub, token).await;
+        let claim = claims.next().await.unwrap();
+        let (acked, ()) = tokio::join!(claim.ack(), async {
+            let Request::Ack { req, .. } = link.request().await else { panic!("expected an ack") };
+            link.send(Reply::Err { req, fault: Fault::refused(code, "there is no such claim") }).await;
+        });
+        assert_eq!(acked, Err(error));
+        assert_eq!((spoke.status().claims_lost, spoke.status().claims_held), (token, 0));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 
 use super::super::{
-    StoreError, Write,
+    Placed, StoreError, Write,
     events::{EVENT, event_of},
     sql::{fill, marks, ours, pieces, rounded, statement, unsigned},
     time,
@@ -22,6 +22,7 @@ pub(super) struct Known {
     contents: HashMap<EventId, NewEvent>,
 }
 
+#[derive(Clone, Copy)]
 struct State {
     timestamp: i64,
     /// Whether there is a row in `event_published`, or in `event_scheduled`, which will make one.
@@ -51,14 +52,14 @@ impl Known {
         let mut published = HashSet::new();
         for write in writes {
             match write {
-                Write::Publish { event, .. } => {
-                    named.insert(&event.id);
-                    named.extend(&event.rid);
-                    published.insert(&event.id);
-                }
                 Write::Finish { event_id, .. } => _ = named.insert(event_id),
                 Write::Attempt(row) => _ = named.insert(&row.event_id),
                 _ => {}
+            }
+            for event in write.stores() {
+                named.insert(&event.id);
+                named.extend(&event.rid);
+                published.insert(&event.id);
             }
         }
         let events = states(db, named.into_iter().collect()).await?;
@@ -69,30 +70,76 @@ impl Known {
 
     /// Judges a publish; if it is to be written, takes it up.
     pub(super) fn publish(&mut self, event: &Event, seq: u64) -> Result<Verdict, StoreError> {
-        let Some(state) = self.events.get_mut(&event.id) else {
-            if let Some(rid) = event.rid.as_ref().filter(|rid| !self.events.contains_key(*rid)) {
-                return Err(StoreError::RidNotFound { id: event.id.clone(), rid: rid.clone() });
-            }
-            let state = State { timestamp: event.timestamp, published: true, seq, open: true };
-            self.events.insert(event.id.clone(), state);
-            self.contents.insert(event.id.clone(), content(event));
-            return Ok(Verdict::New);
-        };
-        let differs = self.contents.get(&event.id).and_then(|stored| content(event).differs_from(stored));
-        if let Some(field) = differs {
-            return Err(StoreError::EventConflict { id: event.id.clone(), field });
-        }
+        let stored = State { timestamp: event.timestamp, published: true, seq, open: true };
+        let Some(state) = self.store(event, stored)? else { return Ok(Verdict::New) };
         if state.published {
-            let published = Published { fresh: false, timestamp: state.timestamp, seq: state.seq };
-            return Ok(Verdict::Duplicate(published));
+            return Ok(Verdict::Duplicate(state.duplicate()));
         }
         *state = State { published: true, seq, open: true, ..*state };
         Ok(Verdict::Publish { timestamp: state.timestamp })
     }
 
-    /// Takes up an outcome, unless there is one already.
-    pub(super) fn finish(&mut self, id: &EventId) -> Result<(), StoreError> {
+    /// Judges the publishes of a batch; if one is refused, takes up none of them.
+    pub(super) fn publish_all(&mut self, events: &[Placed]) -> Result<Vec<Verdict>, StoreError> {
+        let mut before = Vec::with_capacity(events.len());
+        let mut verdicts = Vec::with_capacity(events.len());
+        for Placed { event, seq } in events {
+            before.push((&event.id, self.events.get(&event.id).copied()));
+            match self.publish(event, *seq) {
+                Ok(verdict) => verdicts.push(verdict),
+                Err(error) => {
+                    // The last first: the first of an id knows how it was before the batch.
+                    before.into_iter().rev().for_each(|(id, state)| self.put_back(id, state));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(verdicts)
+    }
+
+    fn put_back(&mut self, id: &EventId, state: Option<State>) {
+        match state {
+            Some(state) => {
+                self.events.insert(id.clone(), state);
+            }
+            None => {
+                self.events.remove(id);
+                self.contents.remove(id);
+            }
+        }
+    }
+
+    /// Judges an event that is to be stored only; if it is to be written, takes it up.
+    pub(super) fn persist(&mut self, event: &Event) -> Result<Verdict, StoreError> {
+        let stored = State { timestamp: event.timestamp, published: false, seq: 0, open: false };
+        let state = self.store(event, stored)?;
+        Ok(state.map_or(Verdict::New, |state| Verdict::Duplicate(state.duplicate())))
+    }
+
+    /// Takes up an event as it will be stored; or, if it is there with the same content, says how it stands.
+    fn store(&mut self, event: &Event, new: State) -> Result<Option<&mut State>, StoreError> {
+        if !self.events.contains_key(&event.id) {
+            if let Some(rid) = event.rid.as_ref().filter(|rid| !self.events.contains_key(*rid)) {
+                return Err(StoreError::RidNotFound { id: event.id.clone(), rid: rid.clone() });
+            }
+            self.events.insert(event.id.clone(), new);
+            self.contents.insert(event.id.clone(), content(event));
+            return Ok(None);
+        }
+        let differs = self.contents.get(&event.id).and_then(|stored| content(event).differs_from(stored));
+        if let Some(field) = differs {
+            return Err(StoreError::EventConflict { id: event.id.clone(), field });
+        }
+        Ok(self.events.get_mut(&event.id))
+    }
+
+    /// Takes up an outcome, unless there is one already. An event of another number is another event: the one that is
+    /// meant was deleted.
+    pub(super) fn finish(&mut self, id: &EventId, seq: u64) -> Result<(), StoreError> {
         match self.events.get_mut(id) {
+            Some(state) if state.published && state.seq != seq => {
+                Err(StoreError::EventNotFound { id: id.clone() })
+            }
             Some(state) if state.open => {
                 state.open = false;
                 Ok(())
@@ -105,6 +152,12 @@ impl Known {
     /// Whether an attempt can be recorded: the event is there.
     pub(super) fn attempt(&self, id: &EventId) -> Result<(), StoreError> {
         if self.events.contains_key(id) { Ok(()) } else { Err(StoreError::EventNotFound { id: id.clone() }) }
+    }
+}
+
+impl State {
+    fn duplicate(&self) -> Published {
+        Published { fresh: false, timestamp: self.timestamp, seq: self.seq }
     }
 }
 

@@ -44,10 +44,15 @@ pub(super) async fn write(
             }
             Write::Log { at, agent, message, error } => lines.push((*at, agent, message, error)),
             Write::Publish { .. }
+            | Write::Batch { .. }
+            | Write::Persist(_)
             | Write::Finish { .. }
             | Write::Attempt(_)
             | Write::Take { .. }
-            | Write::Claim { .. } => {}
+            | Write::Claim { .. }
+            | Write::Associate { .. }
+            | Write::Dissociate { .. }
+            | Write::Delete(_) => {}
         }
     }
     for piece in pieces(&lines) {

@@ -7,7 +7,7 @@ use sea_orm::Value;
 use super::{
     super::{
         AttemptRow, Write, Written,
-        sql::{Script, cut, fill, ours, pieces, rounded, rows_of},
+        sql::{Script, cut, fill, ours, pieces, rounded, rows_of, signed},
         time,
     },
     Answer,
@@ -23,7 +23,7 @@ const REASON_BYTES: usize = 64;
 /// The finishes with one outcome.
 #[derive(Default)]
 struct Finishes<'a> {
-    events: Vec<(&'a EventId, &'a Uid)>,
+    events: Vec<(&'a EventId, &'a Uid, u64)>,
     at: i64,
 }
 
@@ -39,13 +39,13 @@ pub(super) fn plan(
     let mut attempts = Vec::new();
     for (write, answer) in writes.iter().zip(answers) {
         match write {
-            Write::Finish { event_id, outcome, consumer, at, attempt } => {
-                if let Some(Err(error)) = known.as_mut().map(|known| known.finish(event_id)) {
+            Write::Finish { event_id, seq, outcome, consumer, at, attempt } => {
+                if let Some(Err(error)) = known.as_mut().map(|known| known.finish(event_id, *seq)) {
                     *answer = Err(error);
                     continue;
                 }
                 let finishes = outcomes.entry(column(*outcome)).or_default();
-                finishes.events.push((event_id, consumer));
+                finishes.events.push((event_id, consumer, *seq));
                 finishes.at = finishes.at.max(*at);
                 attempts.extend(attempt);
                 *answer = Ok(Written::Finished);
@@ -77,9 +77,9 @@ fn column(outcome: Outcome) -> &'static str {
     }
 }
 
-fn finish(column: &str, at: i64, events: &[(&EventId, &Uid)], script: &mut Script) {
+fn finish(column: &str, at: i64, events: &[(&EventId, &Uid, u64)], script: &mut Script) {
     let at = time::text(at);
-    let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 2 + 2);
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 3 + 2);
     values.push(at.as_str().into());
     let claim = if column == "orphan" {
         ""
@@ -87,14 +87,14 @@ fn finish(column: &str, at: i64, events: &[(&EventId, &Uid)], script: &mut Scrip
         values.push(at.into());
         ", consumed_spoke = coalesce(consumed_spoke, ?), consumer = ended.column2"
     };
-    for (id, consumer) in events {
-        values.extend([id.as_str().into(), consumer.as_str().into()]);
+    for (id, consumer, seq) in events {
+        values.extend([id.as_str().into(), consumer.as_str().into(), signed(*seq).into()]);
     }
-    fill(&mut values, events.len(), 2);
+    fill(&mut values, events.len(), 3);
     let sql = format!(
         "UPDATE event_published SET {column} = ?{claim} FROM {} AS ended WHERE event_id = ended.column1 \
-         AND success IS NULL AND failed IS NULL AND orphan IS NULL AND {}",
-        rows_of(events.len(), 2),
+         AND seq = ended.column3 AND success IS NULL AND failed IS NULL AND orphan IS NULL AND {}",
+        rows_of(events.len(), 3),
         ours("event_published")
     );
     script.add(&sql, values);

@@ -6,7 +6,7 @@ use sea_orm::Value;
 
 use super::{
     super::{
-        Write, Written,
+        Placed, StoreError, Write, Written,
         sql::{Script, fill, pieces, rounded, rows_of, signed},
         time,
     },
@@ -30,45 +30,76 @@ struct Row<'a> {
 /// depends on how its rows fall into statements, so such a batch is looked through first.
 pub(super) fn answers_later(writes: &[Write]) -> bool {
     let mut answered = HashSet::new();
-    writes.iter().any(|write| match write {
-        Write::Publish { event, .. } => {
-            answered.extend(&event.rid);
-            answered.contains(&event.id)
-        }
-        _ => false,
+    writes.iter().flat_map(Write::stores).any(|event| {
+        answered.extend(&event.rid);
+        answered.contains(&event.id)
     })
 }
 
+/// The rows to insert, in their order.
+#[derive(Default)]
+struct Inserts<'a> {
+    events: Vec<&'a Event>,
+    published: Vec<Row<'a>>,
+}
+
+impl<'a> Inserts<'a> {
+    /// What a judged publish takes.
+    fn publish(&mut self, row: Row<'a>, verdict: Verdict) -> Published {
+        let timestamp = match verdict {
+            Verdict::New => {
+                self.events.push(row.event);
+                row.event.timestamp
+            }
+            Verdict::Publish { timestamp } => timestamp,
+            Verdict::Duplicate(published) => return published,
+        };
+        let published = Published { fresh: true, timestamp, seq: row.seq };
+        self.published.push(row);
+        published
+    }
+
+    /// What a judged event that is only stored takes.
+    fn persist(&mut self, event: &'a Event, verdict: Verdict) -> Published {
+        if let Verdict::Duplicate(published) = verdict {
+            return published;
+        }
+        self.events.push(event);
+        Published { fresh: true, timestamp: event.timestamp, seq: 0 }
+    }
+}
+
 /// Plans the inserts of the batch's publishes in their order, and answers them.
-pub(super) fn plan(
-    writes: &[Write],
+pub(super) fn plan<'a>(
+    writes: &'a [Write],
     mut known: Option<&mut Known>,
     answers: &mut [Answer],
     script: &mut Script,
 ) {
-    let mut events = Vec::new();
-    let mut rows = Vec::new();
+    let mut inserts = Inserts::default();
     for (write, answer) in writes.iter().zip(answers) {
-        let Write::Publish { event, seq, publisher, hub } = write else { continue };
-        let verdict = known.as_mut().map_or(Ok(Verdict::New), |known| known.publish(event, *seq));
-        let published = match verdict {
-            Ok(Verdict::New) => {
-                events.push(event);
-                Published { fresh: true, timestamp: event.timestamp, seq: *seq }
+        match write {
+            Write::Publish { event, seq, publisher, hub } => {
+                let verdict = known.as_mut().map_or(Ok(Verdict::New), |known| known.publish(event, *seq));
+                let row = Row { event, seq: *seq, publisher, hub };
+                *answer = verdict.map(|verdict| Written::Published(inserts.publish(row, verdict)));
             }
-            Ok(Verdict::Publish { timestamp }) => Published { fresh: true, timestamp, seq: *seq },
-            Ok(Verdict::Duplicate(published)) => published,
-            Err(error) => {
-                *answer = Err(error);
-                continue;
+            Write::Batch { events, publisher, hub } => {
+                let row = |placed: &'a Placed| Row { event: &placed.event, seq: placed.seq, publisher, hub };
+                *answer = judge_all(events, known.as_deref_mut()).map(|verdicts| {
+                    let rows = events.iter().map(row).zip(verdicts);
+                    Written::Batch(rows.map(|(row, verdict)| inserts.publish(row, verdict)).collect())
+                });
             }
-        };
-        if published.fresh {
-            rows.push(Row { event, seq: *seq, publisher, hub });
+            Write::Persist(event) => {
+                let verdict = known.as_mut().map_or(Ok(Verdict::New), |known| known.persist(event));
+                *answer = verdict.map(|verdict| Written::Published(inserts.persist(event, verdict)));
+            }
+            _ => {}
         }
-        *answer = Ok(Written::Published(published));
     }
 
+    let Inserts { events, published: rows } = inserts;
     let mut clock = Clock::default();
     for piece in pieces(&events) {
         insert_events(piece, &mut clock, script);
@@ -77,6 +108,14 @@ pub(super) fn plan(
         insert_published(piece, &mut clock, script);
     }
     save_seq(rows.iter().map(|row| (row.hub, row.seq)), script);
+}
+
+/// Of a batch each is judged, and all are refused with the first that is.
+fn judge_all(events: &[Placed], known: Option<&mut Known>) -> Result<Vec<Verdict>, StoreError> {
+    match known {
+        Some(known) => known.publish_all(events),
+        None => Ok(events.iter().map(|_| Verdict::New).collect()),
+    }
 }
 
 fn insert_events(events: &[&Event], clock: &mut Clock, script: &mut Script) {

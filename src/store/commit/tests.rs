@@ -1,5 +1,7 @@
 //! What a batch answers, rule by rule.
 
+mod batches;
+mod deletions;
 mod model;
 mod npm;
 mod trouble;
@@ -204,6 +206,7 @@ async fn of_two_finishes_one_wins() {
     store.commit(vec![publish(event("e"), 1), publish(event("f"), 2), publish(event("g"), 3)]).await;
     let by = |consumer: &str, event_id: &str, outcome| Write::Finish {
         event_id: id(event_id),
+        seq: ["e", "f", "g"].iter().zip(1..).find(|(id, _)| **id == event_id).map_or(0, |(_, seq)| seq),
         outcome,
         consumer: uid(consumer),
         at: AT,
@@ -232,9 +235,10 @@ async fn of_two_finishes_one_wins() {
 #[tokio::test]
 async fn a_lost_claim_leaves_no_attempt() {
     let store = memory().await;
-    store.commit(vec![publish(event("e"), 1), finish("e", Outcome::Success)]).await;
+    store.commit(vec![publish(event("e"), 1), finish("e", 1, Outcome::Success)]).await;
     let late = Write::Finish {
         event_id: id("e"),
+        seq: 1,
         outcome: Outcome::Dead,
         consumer: uid("A"),
         at: AT,
@@ -273,7 +277,7 @@ async fn deleting_an_event_deletes_what_hangs_on_it() {
     sql(&store, "DELETE FROM event WHERE id = 'e'").await;
     assert_eq!(store.event(&id("f")).await.unwrap().unwrap().rid, None);
     assert_eq!(store.counts(&hub()).await.unwrap().published, 1);
-    assert_eq!(code_of(&one(&store, finish("e", Outcome::Success)).await), code::EVENT_NOT_FOUND);
+    assert_eq!(code_of(&one(&store, finish("e", 1, Outcome::Success)).await), code::EVENT_NOT_FOUND);
     // A deleted id is a new event.
     assert!(published(&one(&store, publish(event("e"), 3)).await).fresh);
     assert!(store.trace(&id("e")).await.unwrap().unwrap().1.attempts.is_empty());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::event::code;
 
-async fn pragma(db: &sea_orm::DatabaseConnection, name: &str) -> String {
+async fn pragma(db: &impl ConnectionTrait, name: &str) -> String {
     let row = db.query_one_raw(sql::statement(format!("PRAGMA {name}"), Vec::new())).await.unwrap().unwrap();
     row.try_get_by_index::<String>(0)
         .or_else(|_| row.try_get_by_index::<i64>(0).map(|n| n.to_string()))
@@ -47,7 +47,7 @@ async fn a_reopened_database_has_kept_everything() {
     let config = in_file(&folder);
     let store = file(&config).await;
     one(&store, publish(event("e-1"), 7)).await.unwrap();
-    one(&store, finish("e-1", Outcome::Success)).await.unwrap();
+    one(&store, finish("e-1", 7, Outcome::Success)).await.unwrap();
     one(&store, publish(event("e-2"), 8)).await.unwrap();
     let bound = one(&store, Write::Bind(binding("", "*", "*", 1))).await.unwrap();
     // Not closed: as after a crash.

@@ -82,7 +82,7 @@ async fn open_pages_hold_what_has_no_outcome_with_its_attempts() {
     store.register_hub(&hub_row("HUB-2")).await.unwrap();
     let elsewhere = Write::Publish { event: event("h2"), seq: 2, publisher: uid("S"), hub: uid("HUB-2") };
     let mut batch: Vec<Write> = (1..=5).map(|n| publish(event(&format!("e{n}")), n)).collect();
-    batch.extend([elsewhere, finish("e2", Outcome::Success), finish("e3", Outcome::Dead)]);
+    batch.extend([elsewhere, finish("e2", 2, Outcome::Success), finish("e3", 3, Outcome::Dead)]);
     batch.extend([Write::Attempt(attempt("e4", 1)), Write::Attempt(attempt("e4", 2))]);
     batch.push(Write::Attempt(AttemptRow { group: "mail".into(), ..attempt("e4", 1) }));
     assert!(store.commit(batch).await.iter().all(Result::is_ok));
@@ -138,12 +138,13 @@ async fn a_trace_tells_what_became_of_an_event() {
 
     let dead = Write::Finish {
         event_id: id("bad"),
+        seq: 13,
         outcome: Outcome::Dead,
         consumer: uid("SPOKE-2"),
         at: AT + 9,
         attempt: Some(AttemptRow { error: "é".repeat(3_000), ..attempt("bad", 1) }),
     };
-    store.commit(vec![dead, finish("good", Outcome::Success), finish("old", Outcome::Expired)]).await;
+    store.commit(vec![dead, finish("good", 12, Outcome::Success), finish("old", 14, Outcome::Expired)]).await;
     assert_eq!(state("old").await, "expired");
     let (_, good) = store.trace(&id("good")).await.unwrap().unwrap();
     assert_eq!(

@@ -21,7 +21,7 @@ pub struct Peer {
 impl Peer {
     /// Gets its leaf as hubs do: from the table that they share.
     pub async fn of(hub: &TestHub) -> Self {
-        let phrase = vault::phrase_file(hub.handle.info().data.join("key-phrase")).unwrap();
+        let phrase = vault::phrase_file(hub.data().join("key-phrase")).unwrap();
         let vault = Vault::new(phrase, 1_000).unwrap();
         let table = Store::open(&StoreConfig::new(Place::File(hub.database()))).await.unwrap();
         let names = Names { hub_id: PEER.to_owned(), ..Names::default() };

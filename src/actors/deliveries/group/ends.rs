@@ -49,6 +49,7 @@ impl Group {
         effects.finishes.push(Finish {
             token,
             event_id: claim.event.event.id.clone(),
+            seq: claim.event.seq,
             outcome,
             consumer: claim.uid.clone(),
             attempt,
@@ -91,6 +92,7 @@ impl Group {
             effects.tell(claim.event, claim.tell);
         }
         self.taken.remove(&seq);
+        self.deleted.remove(&seq);
         self.offer_turn(key, now, effects);
         self.forget_if_done(key);
         waits
@@ -134,6 +136,10 @@ impl Group {
         self.taken.remove(&claim.event.seq);
         let key = claim.consumer;
         let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.gave_back(token));
+        if self.deleted.remove(&claim.event.seq) {
+            self.freed(key, freed, now, effects);
+            return;
+        }
         if counts {
             self.unrecorded_attempts += 1;
             let attempt = claim.attempt(reason, String::new(), now);

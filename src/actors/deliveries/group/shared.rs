@@ -132,7 +132,9 @@ impl Group {
     }
 
     fn hand_reserved(&mut self, token: Token, key: ConsumerKey, now: i64, effects: &mut Effects) {
-        let consumer = self.consumers.get(&key).filter(|consumer| !consumer.stopped && !self.draining);
+        let gone = self.claims.get(&token).is_some_and(|claim| self.deleted.contains(&claim.event.seq));
+        let consumer =
+            self.consumers.get(&key).filter(|consumer| !consumer.stopped && !self.draining && !gone);
         match (consumer, self.claims.get_mut(&token)) {
             (Some(consumer), Some(claim)) => {
                 claim.started = now;
@@ -151,6 +153,7 @@ impl Group {
         let Some(claim) = self.claims.remove(&token) else { return };
         let seq = claim.event.seq;
         self.taken.remove(&seq);
+        self.deleted.remove(&seq);
         self.guards.forget(seq);
         self.each_matching(&claim.event, |binding| {
             binding.forget(seq);

@@ -24,6 +24,7 @@ use crate::{
         outlet::{LinkId, Outlet},
     },
     event::{Data, Domain, Event, EventId, Name, Pattern, Pid, Uid},
+    store::Gone,
     wire::Token,
 };
 
@@ -36,6 +37,7 @@ const PAGE: usize = 4;
 struct Row {
     event: Arc<Dispatched>,
     open: bool,
+    deleted: bool,
     attempts: u32,
     /// npm spokes know of it.
     told: bool,
@@ -45,6 +47,12 @@ struct Row {
     npm: bool,
     /// It was claimed for a consumer of ours.
     ours: bool,
+}
+
+/// What was committed, on its way through the registry.
+enum Way {
+    Event(Arc<Dispatched>, Npm),
+    Deleted(Gone),
 }
 
 struct Wish {
@@ -71,8 +79,7 @@ pub struct World {
     rows: BTreeMap<u64, Row>,
     wishes: Vec<Wish>,
     cursor: u64,
-    /// Committed, not dispatched.
-    on_the_way: VecDeque<(Arc<Dispatched>, Npm)>,
+    on_the_way: VecDeque<Way>,
     npm_link: Outlet,
     /// Claims to be made; then to be told.
     reserves: Vec<(Token, u64)>,
@@ -169,21 +176,22 @@ impl World {
                     let event = event(self.seq, domain % DOMAINS.len(), npm);
                     let told = npm == Npm::Elsewhere;
                     self.rows.insert(self.seq, Row::new(event.clone(), told));
-                    self.on_the_way.push_back((event, npm));
+                    self.on_the_way.push_back(Way::Event(event, npm));
                 }
-            }
-            Step::Dispatch => {
-                let (events, npm): (Vec<_>, Vec<_>) =
-                    std::mem::take(&mut self.on_the_way).into_iter().unzip();
-                let told = events.iter().zip(npm).filter(|(_, npm)| *npm == Npm::Link);
-                let told = told.map(|(event, _)| (event.seq, vec![self.npm_link.clone()])).collect();
-                self.group.dispatch(&events, told, self.now, &mut effects);
             }
             Step::NpmClaims(which) => self.npm_claims(which),
             Step::TellLate(which) => {
                 self.group.npm_came();
                 self.tell_late(which, &mut effects);
             }
+            Step::Delete(which) => {
+                let mut open: Vec<_> = self.rows.values_mut().filter(|row| row.open).collect();
+                if let Some(at) = which.checked_rem(open.len()) {
+                    (open[at].open, open[at].deleted) = (false, true);
+                    self.on_the_way.push_back(Way::Deleted(gone(&open[at].event)));
+                }
+            }
+            Step::Dispatch => self.dispatch(),
             Step::Read(which) => self.read(which),
             Step::Page(which) => {
                 let read = |page: &Reading| page.read.is_some();
@@ -192,7 +200,7 @@ impl World {
                     pick(&ready, which).map(|at| self.pages.remove(*at))
                 {
                     let page = Page { ticket: wanted.ticket, rows, scanned, more };
-                    self.group.page(binding, page, 0, &mut effects);
+                    self.group.page(binding, page, self.now, &mut effects);
                 }
             }
             Step::PageFails(which) => {
@@ -207,7 +215,7 @@ impl World {
             Step::Stray => {
                 let (outlet, _) = Outlet::new(LinkId(u64::MAX), 1);
                 let token = self.held.keys().next().copied().unwrap_or(u64::MAX);
-                self.group.settle(&outlet, 1, token, Verdict::Ack, 0, &mut effects);
+                self.group.settle(&outlet, 1, token, Verdict::Ack, self.now, &mut effects);
                 assert!(
                     matches!(effects.answers[..], [(_, 1, false)]),
                     "a claim of another link, or of none"
@@ -240,7 +248,7 @@ impl World {
                     let link = self.links.remove(which % self.links.len()).id();
                     self.members.retain(|key, _| key.link != link);
                     self.held.retain(|_, (key, ..)| key.link != link);
-                    self.group.link_gone(link, 0, &mut effects);
+                    self.group.link_gone(link, self.now, &mut effects);
                 }
             }
             Step::SaveCursor => self.cursor = self.group.floor().unwrap_or(self.cursor).max(self.cursor),
@@ -343,7 +351,7 @@ impl World {
         self.members.insert(key, Member { binding, credit, stopped: false });
         let mut effects = Effects::default();
         let consumer = Consumer::new(outlet, uid, binding, credit, usize::MAX, concurrency);
-        self.group.join(key, consumer, 0, &mut effects);
+        self.group.join(key, consumer, self.now, &mut effects);
         self.apply(effects);
     }
 
@@ -362,6 +370,29 @@ impl World {
         self.pages[*at].read = Some((rows, scanned, open.next().is_some()));
     }
 
+    /// All that is on the way arrives, in order; what comes together is dispatched together.
+    fn dispatch(&mut self) {
+        while let Some(next) = self.on_the_way.pop_front() {
+            let mut effects = Effects::default();
+            match next {
+                Way::Event(event, npm) => {
+                    let mut came = vec![(event, npm)];
+                    while let Some(Way::Event(event, npm)) =
+                        self.on_the_way.pop_front_if(|way| matches!(way, Way::Event(..)))
+                    {
+                        came.push((event, npm));
+                    }
+                    let told = came.iter().filter(|(_, npm)| *npm == Npm::Link);
+                    let told = told.map(|(event, _)| (event.seq, vec![self.npm_link.clone()])).collect();
+                    let events: Vec<_> = came.into_iter().map(|(event, _)| event).collect();
+                    self.group.dispatch(&events, told, self.now, &mut effects);
+                }
+                Way::Deleted(gone) => self.group.deleted(&[gone], &mut effects),
+            }
+            self.apply(effects);
+        }
+    }
+
     fn settle(&mut self, which: usize, verdict: Verdict, effects: &mut Effects) {
         let tokens: Vec<_> = self.held.keys().copied().collect();
         let Some(token) = pick(&tokens, which).copied() else { return };
@@ -370,7 +401,7 @@ impl World {
         if verdict != Verdict::Release {
             self.settling.insert(token, (key, seq));
         }
-        self.group.settle(outlet, 1, token, verdict, 0, effects);
+        self.group.settle(outlet, 1, token, verdict, self.now, effects);
         assert!(effects.answers.iter().all(|(.., held)| *held), "it is held");
     }
 
@@ -379,9 +410,10 @@ impl World {
         for (finish, seq) in std::mem::take(&mut self.finishes) {
             if takes {
                 let row = self.rows.get_mut(&seq).unwrap();
-                assert!(row.open, "event {seq} has an outcome already");
+                // Of a deleted one the database says that it isn't there: this ends the claim as an outcome does.
+                assert!(row.open || row.deleted, "event {seq} has an outcome already");
                 // What an npm spoke has is its own: the ack is refused, and nobody else gets it.
-                row.open = row.npm;
+                row.open &= row.npm;
             }
             self.told.push_back((finish.token, !takes));
         }
@@ -402,6 +434,11 @@ impl Wish {
 
 fn pick<T>(all: &[T], which: usize) -> Option<&T> {
     all.get(which.checked_rem(all.len())?)
+}
+
+fn gone(event: &Dispatched) -> Gone {
+    let Event { id, domain, name, .. } = event.event.clone();
+    Gone { id, domain, name, seq: Some(event.seq) }
 }
 
 /// All of one weight.

@@ -104,7 +104,10 @@ async fn values_are_sent_and_large_answers_read_as_they_come() {
         from.read_to_string(&mut text)?;
         Ok((text, length))
     };
-    assert_eq!(admin(addr).download("/backup", sink).await.unwrap(), ("bytes".to_owned(), Some(5)));
+    assert_eq!(
+        admin(addr).download(Method::GET, "/backup", sink).await.unwrap(),
+        ("bytes".to_owned(), Some(5))
+    );
     serving.join().unwrap();
 }
 

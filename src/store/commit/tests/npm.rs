@@ -97,7 +97,7 @@ async fn a_claim_is_ours_until_its_outcome_unless_an_npm_spoke_was_quicker() {
         .commit(["a", "b", "c"].iter().zip(1..).map(|(text, seq)| publish(event(text), seq)).collect())
         .await;
     npm_claim(&store, "b").await;
-    one(&store, finish("c", Outcome::Success)).await.unwrap();
+    one(&store, finish("c", 3, Outcome::Success)).await.unwrap();
     let answers = store.commit(["c", "b", "a", "gone"].map(|text| claim(text, "W-1")).to_vec()).await;
     let won: Vec<_> = answers.into_iter().map(|answer| answer.unwrap() == Written::Claimed(true)).collect();
     assert_eq!(won, [false, false, true, false]);
@@ -115,10 +115,10 @@ async fn a_claim_is_ours_until_its_outcome_unless_an_npm_spoke_was_quicker() {
     let open: Vec<(&EventId, bool)> = open.iter().map(|open| (&open.event.id, open.claimed)).collect();
     assert_eq!(open, [(&id("a"), true)]);
     assert!(!store.any_unclaimed(&[id("a"), id("b")]).await.unwrap());
-    let lost = one(&store, finish("b", Outcome::Success)).await;
+    let lost = one(&store, finish("b", 2, Outcome::Success)).await;
     assert_eq!(code_of(&lost), code::CLAIM_LOST);
     assert_eq!(consumer(&store, "b").await.as_deref(), Some("NPM-2"));
-    one(&store, finish("a", Outcome::Dead)).await.unwrap();
+    one(&store, finish("a", 1, Outcome::Dead)).await.unwrap();
     assert_eq!(one(&store, claim("a", "W-1")).await.unwrap(), Written::Claimed(false), "it has its outcome");
     let left = "select count(*) from v1_claim";
     let left = store.writer.raw().query_one_raw(sql::statement(left, vec![])).await.unwrap().unwrap();
@@ -131,7 +131,7 @@ async fn of_an_npm_claim_only_the_acks_that_lost_are_refused() {
     let events = (1..=5_u64).map(|n| publish(event(&format!("e{n}")), n));
     store.commit(events.collect()).await;
     npm_claim(&store, "e3").await;
-    let finishes = (1..=5).map(|n| finish(&format!("e{n}"), Outcome::Success)).collect();
+    let finishes = (1..=5).map(|n| finish(&format!("e{n}"), n, Outcome::Success)).collect();
     let codes: Vec<_> = store.commit(finishes).await.iter().map(code_of).collect();
     assert_eq!(codes, ["ok", "ok", code::CLAIM_LOST, "ok", "ok"]);
 }

@@ -32,7 +32,7 @@ async fn a_full_database_refuses_the_whole_batch_and_recovers() {
     // Nothing of it is there, reads and small writes go on.
     assert_eq!(store.counts(&hub()).await.unwrap().events, 9);
     assert!(store.event(&id("small")).await.unwrap().is_some());
-    one(&store, finish("small", Outcome::Success)).await.unwrap();
+    one(&store, finish("small", 1, Outcome::Success)).await.unwrap();
     one(&store, publish(event("fits"), 200)).await.unwrap();
 
     sql(&store, "DELETE FROM event WHERE id LIKE 'r%'").await;
@@ -49,7 +49,7 @@ async fn a_full_database_refuses_events_and_still_takes_outcomes_beside_them() {
     one(&store, publish(event("a"), 1)).await.unwrap();
     one(&store, publish(event("b"), 2)).await.unwrap();
     let big = |n: u64| publish(large(&format!("big{n}"), 700_000), 10 + n);
-    let batch = vec![finish("a", Outcome::Success), big(1), big(2), finish("b", Outcome::Dead)];
+    let batch = vec![finish("a", 1, Outcome::Success), big(1), big(2), finish("b", 2, Outcome::Dead)];
     let answers = store.commit(batch).await;
     assert_eq!(answers.iter().map(code_of).collect::<Vec<_>>(), ["ok", code::DB_FULL, code::DB_FULL, "ok"]);
     let counts = store.counts(&hub()).await.unwrap();

@@ -1,6 +1,6 @@
 //! What the group decided, done in the naive world, and whether it was right.
 
-use super::{Reading, Wish, World, seq_of};
+use super::{Reading, Way, Wish, World, seq_of};
 use crate::{
     actors::deliveries::{binding::Binding, consumer::ConsumerKey, effects::Effects, group::Group},
     event::Pattern,
@@ -41,17 +41,17 @@ impl World {
         let member = self.members.get(&key).expect("the consumer is there");
         assert!(!member.stopped, "it was stopped");
         let row = &self.rows[&seq];
-        assert!(row.open, "event {seq} has its outcome");
+        let untold = |way: &Way| matches!(way, Way::Deleted(gone) if gone.seq == Some(seq));
+        let is_there = row.open || row.deleted && self.on_the_way.iter().any(untold);
+        assert!(is_there, "event {seq} has its outcome, or is deleted");
         assert!(row.ours || !row.told || row.told_before, "event {seq} is handed out unclaimed");
         assert!(!row.ours || !row.npm, "event {seq} has two claims");
         let wish = self.wishes.iter().find(|wish| wish.id == member.binding).unwrap();
         assert!(wish.wants(&row.event), "event {seq} is not what the consumer wants");
         assert!(self.held.values().all(|(_, held, _)| *held != seq), "event {seq} has two holders");
         assert!(self.settling.values().all(|(_, settling)| *settling != seq), "event {seq} is being settled");
-        assert!(
-            self.on_the_way.iter().all(|(event, _)| event.seq != seq),
-            "event {seq} isn't dispatched yet"
-        );
+        let coming = |way: &Way| matches!(way, Way::Event(event, _) if event.seq == seq);
+        assert!(!self.on_the_way.iter().any(coming), "event {seq} isn't dispatched yet");
         let holds = self.held.values().filter(|(holder, ..)| *holder == key).count();
         // One that the database was asked for took its place then; a refused ack may have brought back another since.
         assert!(holds < member.credit || row.ours, "the credit is used up");

@@ -10,7 +10,16 @@ use crate::actors::{
 
 impl Row {
     pub(super) fn new(event: Arc<Dispatched>, told: bool) -> Self {
-        Self { event, open: true, attempts: 0, told, told_before: false, npm: false, ours: false }
+        Self {
+            event,
+            open: true,
+            attempts: 0,
+            told,
+            told_before: false,
+            npm: false,
+            ours: false,
+            deleted: false,
+        }
     }
 
     /// Whether it is for consumers of ours.
@@ -40,7 +49,12 @@ impl World {
 
     pub(super) fn tell_late(&mut self, which: usize, effects: &mut Effects) {
         let head = self.group.head();
-        let events: Vec<_> = self.rows.range(..=head).map(|(_, row)| row.event.clone()).collect();
+        let events: Vec<_> = self
+            .rows
+            .range(..=head)
+            .filter(|(_, row)| !row.deleted)
+            .map(|(_, row)| row.event.clone())
+            .collect();
         if let Some(event) = pick(&events, which) {
             self.group.tell_late(event.clone(), self.npm_link.clone(), self.now, effects);
         }

@@ -1,0 +1,92 @@
+//! What a v1 link writes: publishes within its window, and changes to what is stored.
+
+use std::time::Duration;
+
+use super::{
+    Connection,
+    v1::{FULL_WAIT, Gathered},
+};
+use crate::{
+    actors::{
+        journal::{Amend, Amending, Amendment, Publish, Publishing, Storing},
+        outlet::MOST_AMENDMENTS,
+    },
+    event::{Fault, NewEvent, code},
+    metrics::CutReason,
+    wire::Req,
+};
+
+impl Connection {
+    /// Takes a publish, a batch or a persist into the window; a link that goes beyond it is cut.
+    pub(super) fn publish(&mut self, req: Req, what: Storing, gathered: &mut Gathered) {
+        // The journal gets what the link sent in its order: the changes before it first.
+        self.send_changes(std::mem::take(&mut gathered.changes));
+        let weight = match &what {
+            Storing::Publish(event) | Storing::Persist(event) => event.weight(),
+            Storing::Batch(events) => events.iter().map(NewEvent::weight).sum(),
+        };
+        let welcome = &self.config.welcome.limits;
+        let (requests, bytes) = (welcome.window_requests as usize, welcome.window_bytes);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        match self.outlet.window(weight, requests, bytes) {
+            Some(permit) => gathered.publishes.push(Publishing { req, what, permit }),
+            None => self.outlet.cut(
+                CutReason::WindowExceeded,
+                Fault::retryable(
+                    code::WINDOW_EXCEEDED,
+                    format!(
+                        "this link published more than its window of {requests} requests or {bytes} bytes: wait \
+                         for answers before you send on"
+                    ),
+                    Duration::from_secs(1),
+                ),
+            ),
+        }
+    }
+
+    /// Takes a change to what is stored; beyond what a link may have under way it is refused for now.
+    pub(super) fn amend(&mut self, req: Req, what: Amendment, gathered: &mut Gathered) {
+        self.send_publishes(std::mem::take(&mut gathered.publishes));
+        if matches!(what, Amendment::Delete(_)) && !self.config.may_delete {
+            let fault = Fault::refused(
+                code::NOT_ALLOWED,
+                "this hub lets no spoke delete anything: its operator may set `spokes.may_delete`",
+            );
+            self.outlet.answer(req, Err(fault));
+            return;
+        }
+        match self.outlet.amendment() {
+            Some(permit) => gathered.changes.push(Amending { req, what, permit }),
+            None => {
+                let fault = Fault::retryable(
+                    code::HUB_BUSY,
+                    format!(
+                        "this link has {MOST_AMENDMENTS} associations and deletions waiting: wait for their answers"
+                    ),
+                    FULL_WAIT,
+                );
+                self.outlet.answer(req, Err(fault));
+            }
+        }
+    }
+
+    pub(super) fn send_publishes(&mut self, events: Vec<Publishing>) {
+        if events.is_empty() {
+            return;
+        }
+        let reqs: Vec<Req> = events.iter().map(|publish| publish.req).collect();
+        let publish = Publish { outlet: self.outlet.clone(), publisher: self.uid.clone(), events };
+        let sent = self.core.journal.offer(publish);
+        self.refuse_all(reqs, sent);
+    }
+
+    pub(super) fn send_changes(&mut self, changes: Vec<Amending>) {
+        if changes.is_empty() {
+            return;
+        }
+        let reqs: Vec<Req> = changes.iter().map(|change| change.req).collect();
+        let amend = Amend { outlet: self.outlet.clone(), by: self.uid.clone(), changes };
+        let sent = self.core.journal.offer(amend);
+        self.refuse_all(reqs, sent);
+    }
+}

@@ -1,0 +1,27 @@
+//! Events that are deleted while they wait or are claimed.
+
+use super::{Effects, Group};
+use crate::store::Gone;
+
+impl Group {
+    /// Events were deleted: who holds one keeps it to the end of the claim, nobody else gets it. An event of the same id
+    /// that is published later has a number of its own.
+    pub fn deleted(&mut self, gone: &[Gone], effects: &mut Effects) {
+        for Gone { domain, name, seq, .. } in gone {
+            let Some(seq) = *seq else { continue };
+            let bindings = &mut self.bindings;
+            self.index.matching(domain, name, |id| {
+                if let Some(binding) = bindings.get_mut(id) {
+                    binding.forget(seq);
+                    // A page that is being read may still show it.
+                    binding.ended(seq);
+                }
+            });
+            self.guards.drop_kept(seq);
+            if self.taken.contains_key(&seq) {
+                self.deleted.insert(seq);
+            }
+        }
+        self.want_pages(effects);
+    }
+}

@@ -1,0 +1,149 @@
+//! Where a hub keeps what outlives it: in a data folder, or nowhere.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use super::{
+    HubError,
+    backup::forget_copies,
+    folder::{AdminFile, DATABASE, DATABASE_LOG, DataFolder, KEY_PHRASE, OPERATOR},
+};
+use crate::{
+    admin::{AdminError, AdminToken},
+    event::Uid,
+    pki::{self, Authority, Bundle, PkiError, Secret},
+    store::Place,
+    wire::HubAddress,
+};
+
+/// A hub's home, ours until this value is dropped.
+#[derive(Debug)]
+pub enum Home {
+    /// A data folder, and all in it.
+    Folder(DataFolder),
+    /// Memory: id, keys and events are new at each start and gone with the hub.
+    Memory,
+}
+
+impl Home {
+    /// Takes a data folder, or with none memory.
+    ///
+    /// # Errors
+    /// As [`DataFolder::take`].
+    pub fn take(folder: Option<&Path>) -> Result<Self, HubError> {
+        let Some(path) = folder else { return Ok(Self::Memory) };
+        let folder = DataFolder::take(path)?;
+        forget_copies(folder.path());
+        Ok(Self::Folder(folder))
+    }
+
+    /// The folder's absolute path, if there is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(folder) => Some(folder.path()),
+            Self::Memory => None,
+        }
+    }
+
+    /// The file with the operator's bundle, if there is one.
+    #[must_use]
+    pub fn bundle_file(&self) -> Option<PathBuf> {
+        self.path().map(|path| path.join(OPERATOR))
+    }
+
+    /// Where the database is.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        match self {
+            Self::Folder(folder) => Place::File(folder.file(DATABASE)),
+            Self::Memory => Place::Memory,
+        }
+    }
+
+    /// The files of the database, if it has any.
+    #[must_use]
+    pub fn database_files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Folder(folder) => [DATABASE, DATABASE_LOG].map(|name| folder.file(name)).into(),
+            Self::Memory => Vec::new(),
+        }
+    }
+
+    /// The hub's id, which ends with the configured name.
+    ///
+    /// # Errors
+    /// As [`DataFolder::hub_id`].
+    pub fn hub_id(&self, name: &str, known: &[Uid]) -> Result<Uid, HubError> {
+        match self {
+            Self::Folder(folder) => folder.hub_id(name, known),
+            Self::Memory => Ok(Uid::from_stored(pki::new_id(name))),
+        }
+    }
+
+    /// The phrase that keys at rest are encrypted under, if none is configured.
+    ///
+    /// # Errors
+    /// As [`pki::vault::phrase_file`].
+    pub fn phrase(&self) -> Result<Secret, PkiError> {
+        match self {
+            Self::Folder(folder) => pki::vault::phrase_file(folder.file(KEY_PHRASE)),
+            Self::Memory => pki::vault::new_phrase(),
+        }
+    }
+
+    /// What opens the admin HTTP.
+    ///
+    /// # Errors
+    /// As [`AdminToken::load_or_create`].
+    pub fn token(&self) -> Result<AdminToken, AdminError> {
+        match self {
+            Self::Folder(folder) => AdminToken::load_or_create(folder.path()),
+            Self::Memory => AdminToken::random(),
+        }
+    }
+
+    /// As [`DataFolder::tell_admin`], if there is a folder.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn tell_admin(&self, addr: SocketAddr) -> Result<Option<AdminFile>, HubError> {
+        match self {
+            Self::Folder(folder) => folder.tell_admin(addr).map(Some),
+            Self::Memory => Ok(None),
+        }
+    }
+
+    /// As [`DataFolder::forget_admin`], if there is a folder.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn forget_admin(&self) -> Result<(), HubError> {
+        match self {
+            Self::Folder(folder) => folder.forget_admin(),
+            Self::Memory => Ok(()),
+        }
+    }
+
+    /// The operator's credentials, for clients of hubs at these addresses.
+    ///
+    /// # Errors
+    /// As [`pki::ensure_operator_bundle`].
+    pub fn bundle(
+        &self,
+        authority: &Authority,
+        spoke_name: &str,
+        hubs: &[HubAddress],
+    ) -> Result<Bundle, PkiError> {
+        let now = SystemTime::now();
+        match self {
+            Self::Folder(folder) => {
+                pki::ensure_operator_bundle(folder.file(OPERATOR), authority, spoke_name, hubs, now)
+            }
+            Self::Memory => pki::operator_bundle(authority, spoke_name, hubs, now),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Events that go, and with them, by the foreign keys, all that hangs on them.
+
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
+
+use super::{
+    super::{
+        Delete, Deleted, Gone, StoreError, Write, Written,
+        sql::{Script, fill, marks, pieces, rounded, signed, statement, unsigned},
+        time,
+    },
+    Answer,
+};
+use crate::{
+    event::{Domain, EventId, Name},
+    wire::Deletion,
+};
+
+/// Writes and answers the deletions in their order.
+pub(super) async fn write(
+    db: &DatabaseConnection,
+    writes: &[Write],
+    answers: &mut [Answer],
+) -> Result<(), DbErr> {
+    for (write, answer) in writes.iter().zip(answers) {
+        if let Write::Delete(delete) = write {
+            *answer = run(db, delete).await?.map(Written::Deleted);
+        }
+    }
+    Ok(())
+}
+
+async fn run(db: &DatabaseConnection, delete: &Delete) -> Result<Result<Deleted, StoreError>, DbErr> {
+    let mut gone = find(db, delete).await?;
+    let more = gone.len() > delete.most;
+    gone.truncate(delete.most);
+    if gone.is_empty() {
+        return Ok(match &delete.what {
+            Deletion::Event { id } => Err(StoreError::EventNotFound { id: id.clone() }),
+            Deletion::Log { .. } => Ok(Deleted { gone, rest: None }),
+        });
+    }
+    let mut script = Script::default();
+    for piece in pieces(&gone) {
+        let mut values: Vec<Value> = piece.iter().map(|gone| gone.id.as_str().into()).collect();
+        fill(&mut values, piece.len(), 1);
+        script.add(&format!("DELETE FROM event WHERE id IN ({})", marks(rounded(piece.len()))), values);
+    }
+    // After them: in a full database it is they that make room for it.
+    tell(delete, gone.len(), &mut script);
+    script.run(db).await?;
+    Ok(Ok(Deleted { gone, rest: more.then(|| delete.clone()) }))
+}
+
+/// What is to go now, and one more if there is more.
+async fn find(db: &DatabaseConnection, delete: &Delete) -> Result<Vec<Gone>, DbErr> {
+    const FIND: &str = "SELECT e.id, e.domain, e.name, p.seq FROM event e \
+                        LEFT JOIN event_published p ON p.event_id = e.id WHERE";
+    let wanted = match &delete.what {
+        Deletion::Event { id } => statement(format!("{FIND} e.id = ?"), vec![id.as_str().into()]),
+        Deletion::Log { domain, pid } => {
+            let mut values: Vec<Value> = vec![domain.as_str().into(), pid.as_str().into()];
+            values.extend(delete.before.map(|before| time::text(before).into()));
+            values.push(signed(delete.most.saturating_add(1) as u64).into());
+            let before = if delete.before.is_some() { "AND e.timestamp < ?" } else { "" };
+            let tail = format!("e.domain = ? AND e.pid = ? {before} ORDER BY e.timestamp LIMIT ?");
+            statement(format!("{FIND} {tail}"), values)
+        }
+    };
+    db.query_all_raw(wanted).await?.iter().map(gone_of).collect()
+}
+
+fn gone_of(row: &QueryResult) -> Result<Gone, DbErr> {
+    Ok(Gone {
+        id: EventId::from_stored(row.try_get_by_index::<String>(0)?),
+        domain: Domain::from_stored(row.try_get_by_index::<String>(1)?),
+        name: Name::from_stored(row.try_get_by_index::<String>(2)?),
+        seq: row.try_get_by_index::<Option<i64>>(3)?.map(unsigned),
+    })
+}
+
+/// The line that remembers it, in the transaction that does it: no crash parts the two.
+fn tell(delete: &Delete, count: usize, script: &mut Script) {
+    let by = &delete.by;
+    let (message, error) = match &delete.what {
+        Deletion::Event { id } => (
+            format!("deleted: the event {id:?}, by {by}"),
+            serde_json::json!({ "by": by, "id": id, "count": count }),
+        ),
+        Deletion::Log { domain, pid } => (
+            format!("deleted: {count} events of the log {domain:?} {pid:?}, by {by}"),
+            serde_json::json!({ "by": by, "domain": domain, "pid": pid, "count": count }),
+        ),
+    };
+    script.add(
+        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)",
+        [time::text(delete.at).into(), delete.hub.as_str().into(), message.into(), error.to_string().into()],
+    );
+}

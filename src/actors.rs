@@ -19,6 +19,7 @@ pub mod monitor;
 pub mod npm;
 pub mod outlet;
 pub mod registry;
+pub mod waiters;
 
 use std::time::Duration;
 

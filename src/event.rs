@@ -7,12 +7,14 @@ mod data;
 mod fault;
 mod index;
 mod pattern;
+mod state;
 mod text;
 
 pub use data::{Data, InvalidData, MAX_DEPTH};
 pub use fault::{Fault, Retry, code};
 pub use index::PatternIndex;
 pub use pattern::{InvalidPattern, Pattern};
+pub use state::{State, compose};
 pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, Uid};
 
 /// What a publisher hands in: an event before the store gives it its time.

@@ -20,7 +20,8 @@
 //! A client alone is `default-features = false, features = ["spoke"]`.
 //!
 //! Beside the source stand `README.md`, `docs/semantics.md` (what is promised, and where it ends), `docs/protocol.md`
-//! (the wire), `docs/configuration.md`, `docs/operations.md`, and `examples/` with a client and a hub in a program.
+//! (the wire), `docs/client.md` (all that a spoke can do), `docs/configuration.md`, `docs/operations.md`, and `examples/`
+//! with a client and a hub in a program.
 
 #[cfg(feature = "hub")]
 pub mod actors;

@@ -29,21 +29,35 @@
 //! ```
 
 mod backoff;
+mod batch;
+mod caught;
+mod change;
 mod command;
 mod config;
 mod consume;
 mod consumer;
 mod dial;
 mod error;
+mod handlers;
 mod lane;
 mod log;
+mod outcome;
+mod pids;
 mod publish;
 mod pulse;
+mod query;
+mod request;
+mod schedule;
 mod session;
+mod state;
+mod subscriber;
 mod subscription;
 mod task;
 #[cfg(test)]
 mod tests;
+mod time;
+mod wait;
+mod write;
 
 use std::{
     fmt,
@@ -58,30 +72,39 @@ use tokio::{
 
 use self::{
     backoff::Backoff,
-    command::{Command, Found, Port, PublishCommand, Query, SubscribeCommand},
+    command::{Command, Found, Port, SubscribeCommand},
     dial::{Connector, Dialer, NoLink, Tls},
     lane::Lane,
+    query::Query,
     session::Session,
     task::Task,
 };
 pub use self::{
+    change::Association,
     config::SpokeConfig,
     consume::{Claim, Claims, Consume},
     consumer::{Consumer, ConsumerCounts},
-    error::{ConnectError, ConsumeError, PublishError, ReadError, SettleError, SubscribeError, Tried},
+    error::{
+        ChangeError, ConnectError, ConsumeError, PublishError, ReadError, RequestError, ScheduleError,
+        SettleError, StateError, SubscribeError, Tried, WaitError,
+    },
+    handlers::{BoxError, Handlers, Received, Unhandled},
     log::LogReader,
+    pids::PidReader,
     publish::{Pending, Publish},
+    schedule::{Schedule, Scheduled},
+    subscriber::{Subscriber, SubscriberCounts},
     subscription::{Delivery, Subscription},
+    time::Timestamp,
+    wait::Wait,
 };
 use crate::{
     event::{Event, EventId, Pattern},
-    wire::{Answer, Published, Trace},
+    wire::{Answer, Trace},
 };
 
 /// Commands that wait for the link's task at most; beyond it callers wait.
 const COMMANDS: usize = 1024;
-/// What a publish counts in the publish buffer besides its own bytes.
-const PUBLISH_OVERHEAD: usize = 512;
 
 /// A client of the broker: a cheap handle to one link.
 #[derive(Clone)]
@@ -197,44 +220,6 @@ impl Spoke {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Publishes an event and waits until the hub has committed it.
-    ///
-    /// Call it many times at once to keep the link busy: publishes are pipelined within the hub's window, in
-    /// the order of the calls. What the hub refuses for now, and what a lost link leaves in doubt, is sent
-    /// again under the same id until the publish's deadline.
-    ///
-    /// # Errors
-    /// [`PublishError`]: final refusals at once, else the last fault at the deadline.
-    pub async fn publish(&self, publish: Publish) -> Result<Published, PublishError> {
-        self.publish_later(publish).await?.await
-    }
-
-    /// Hands an event over and returns its answer as a future: to have many in flight in a known order.
-    /// Waits while the publish buffer is full.
-    ///
-    /// # Errors
-    /// [`PublishError`] if the event breaks a rule, there is no room until its deadline or the spoke is
-    /// closed.
-    pub async fn publish_later(&self, publish: Publish) -> Result<Pending, PublishError> {
-        let (event, deadline) = publish.check(|| self.new_id())?;
-        let waited = deadline.unwrap_or(self.inner.config.publish_deadline);
-        let deadline = Instant::now() + waited;
-        let cost = (event.weight() + PUBLISH_OVERHEAD).min(self.inner.config.publish_buffer.max(1));
-        let cost = u32::try_from(cost).unwrap_or(u32::MAX);
-        let (answer, answered) = oneshot::channel();
-        let id = event.id.clone();
-        let handing_over = async {
-            let room = self.inner.room.clone().acquire_many_owned(cost).await.ok();
-            let command = PublishCommand { event, deadline, waited, room, answer };
-            self.inner.port.commands.send(Command::Publish(command)).await
-        };
-        match tokio::time::timeout_at(deadline, handing_over).await {
-            Ok(Ok(())) => Ok(Pending { id, answer: answered }),
-            Ok(Err(_)) => Err(PublishError::Closed(self.inner.port.closed())),
-            Err(_) => Err(PublishError::TimedOut { waited, last: None }),
-        }
-    }
-
     /// Subscribes to events whose domain and name match: every subscriber gets each of them, live.
     ///
     /// ```no_run
@@ -276,7 +261,7 @@ impl Spoke {
     ///
     /// # Errors
     /// [`ConsumeError`] if a pattern or group breaks the rules, the hub refuses or doesn't answer in time.
-    pub async fn consume<H, F, E>(&self, consume: Consume, handler: H) -> Result<Consumer, ConsumeError>
+    pub async fn consume<H, F, E>(&self, consume: Consume, mut handler: H) -> Result<Consumer, ConsumeError>
     where
         H: FnMut(Event) -> F + Send + 'static,
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -284,7 +269,7 @@ impl Spoke {
     {
         let handlers = consume.handlers();
         let claims = self.claims(consume).await?;
-        Ok(Consumer::start(claims, handlers, handler))
+        Ok(Consumer::start(claims, handlers, move |claim| handler(claim.event().clone())))
     }
 
     /// Consumes by pulling claims, each to be settled by [`Claim::ack`], [`Claim::nack`] or
@@ -322,12 +307,6 @@ impl Spoke {
     pub async fn read(&self, id: &str) -> Result<Event, ReadError> {
         let found = self.inner.port.query(Query::Read(EventId::parse(id)?)).await?;
         found.events.into_iter().next().ok_or_else(|| ReadError::NotFound { id: id.to_owned() })
-    }
-
-    /// A reader of the log of the process `pid` in `domain`, from its start.
-    #[must_use]
-    pub fn log(&self, domain: &str, pid: &str) -> LogReader {
-        LogReader::new(self.inner.port.clone(), domain, pid)
     }
 
     /// Reads an event and what became of it.

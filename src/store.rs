@@ -14,13 +14,16 @@ mod deletion;
 mod entity;
 mod error;
 mod events;
+mod first;
 mod hubs;
+mod log;
 mod migration;
 mod page;
 mod readers;
 mod snapshot;
 mod sql;
 mod sqlite;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -36,7 +39,8 @@ pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
-pub use page::LogKey;
+pub use page::{LogKey, PidKey};
+pub use standing::Standing;
 pub use write::{AttemptRow, Binding, NotTaken, Placed, Taken, Write, Written};
 
 /// Where the database is, and how it is kept.

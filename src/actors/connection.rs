@@ -6,6 +6,7 @@ mod reader;
 mod reads;
 mod session;
 mod v1;
+mod waits;
 mod writer;
 mod writes;
 
@@ -28,6 +29,7 @@ use self::{
     reads::Read,
     session::{Session, Speaks},
     v1::Gathered,
+    waits::Waits,
 };
 use super::{
     deliveries::{self, Deliveries},
@@ -91,12 +93,14 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 
 /// - **Role**: the session of one link: decodes requests, bounds them, hands them to the core; its writer sends
 ///   what the core puts into the outlet.
-/// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads.
+/// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads, the waits (a task
+///   each).
 /// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
-/// - **Sends**: publishes and changes to the journal, wishes to registry and deliveries, verdicts to deliveries;
-///   [`Closed`] and [`Online`](super::listener::Online) to the listener, [`Notice`]s to the monitor.
-/// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads wait.
-///   Whoever goes beyond a window or a queue is cut; a full core refuses the request.
+/// - **Sends**: publishes and changes to the journal, wishes and waits to registry and deliveries, verdicts to
+///   deliveries; [`Closed`] and [`Online`](super::listener::Online) to the listener, [`Notice`]s to the monitor.
+/// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads may queue,
+///   1,000 waits be open. Whoever goes beyond a window or a queue is cut; a full core, and a wait too many, refuse
+///   the request.
 /// - **On failure**: never restarted, the socket is the identity: the link ends, its claims are offered again.
 #[derive(Debug)]
 pub struct Connection {
@@ -112,6 +116,7 @@ pub struct Connection {
     session: Session,
     reads: VecDeque<Read>,
     reading_now: bool,
+    waits: Waits,
     heard: Instant,
     pings: u64,
     /// The session is over; only last words are under way.
@@ -188,6 +193,7 @@ impl Connection {
             meter.spawned();
             metrics.hub().links.of(Dialect::Npm).inc();
             ctx.run_interval((config.ping / 4).clamp(TICK_MIN, TICK_MAX), Self::tick);
+            let waits = Waits::new(core.clone(), store.clone(), outlet.clone(), metrics.clone());
             Self {
                 session: Session::new(config.welcome.limits.subscriptions as usize),
                 meter,
@@ -201,6 +207,7 @@ impl Connection {
                 monitor,
                 reads: VecDeque::new(),
                 reading_now: false,
+                waits,
                 heard: Instant::now(),
                 pings: 0,
                 gone: false,
@@ -223,6 +230,7 @@ impl Connection {
                 Some(Word::Cut(cut)) => connection.cut(&cut, ctx),
                 Some(Word::Drain) => {
                     connection.draining = true;
+                    connection.waits.drain();
                     connection.say_drain();
                 }
                 Some(Word::Refused(sub)) => connection.forget_consumer(sub),
@@ -236,6 +244,7 @@ impl Connection {
     /// The session is over: nothing more is taken from the link, and what it holds is offered again.
     fn leave(&mut self) {
         if !std::mem::replace(&mut self.gone, true) {
+            self.waits.end();
             self.core.registry.signal(registry::LinkGone(self.outlet.id()));
             self.core.deliveries.signal(deliveries::LinkGone(self.outlet.id()));
         }
@@ -282,6 +291,7 @@ impl Connection {
     }
 
     fn tick(&mut self, _: &mut Context<Self>) {
+        self.waits.reap();
         if !self.gone && self.dialect == Dialect::V1 {
             self.watch_silence(Instant::now());
         }

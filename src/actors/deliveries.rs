@@ -10,6 +10,7 @@ mod guards;
 mod joins;
 mod message;
 mod npm;
+mod outcomes;
 mod pages;
 #[cfg(test)]
 mod tests;
@@ -17,23 +18,31 @@ mod tests;
 use std::{collections::HashMap, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+use tokio::sync::oneshot;
 
 pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use message::{
-    Consume, Deleted, Dispatch, Drain, Floor, Holder, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded,
-    Reserved, Settle, Settled, Stop,
+    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Holder, InFlight, LinkGone,
+    NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
 };
 
-use self::{binding::Binding, consumer::ConsumerKey, effects::Effects, feeds::Feeds, group::Group};
+use self::{
+    binding::Binding,
+    consumer::ConsumerKey,
+    effects::{Effects, claim_lost},
+    feeds::Feeds,
+    group::Group,
+};
 use super::{
     clock::now_millis as now,
     journal::{Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, LinkId, Owed},
+    outlet::{Frame, LinkId},
+    waiters::Waiters,
 };
 use crate::{
-    event::{Fault, Uid, code},
+    event::{EventId, Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, Store, Write},
     wire::Answer,
@@ -70,13 +79,13 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 
 /// - **Role**: chooses a consumer for each event that a binding of the default group matches, and knows what
 ///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
-/// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; which
-///   events npm links were told of.
-/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`LinkGone`] from connections; [`Dispatch`], [`Deleted`],
-///   [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the journal.
-/// - **Sends**: claims, answers and npm records into the links' outlets; outcomes, attempts, claims of shared
-///   events, bindings and cursors to the
+/// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
+///   for outcomes; which events npm links were told of.
+/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`] from
+///   connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the
 ///   journal.
+/// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
+///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
 ///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
 /// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again.
@@ -99,10 +108,12 @@ pub struct Deliveries {
     making: usize,
     saved: u64,
     ticks: u32,
+    /// Who waits for the outcome of which event.
+    awaited: Waiters<EventId, oneshot::Sender<()>>,
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, Holder, Drain, InFlight, Floor, Halt, Panic);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -144,6 +155,7 @@ impl Deliveries {
             making: 0,
             saved: loaded.cursor,
             ticks: 0,
+            awaited: Waiters::default(),
             _life: life,
         };
         for binding in loaded.bindings {
@@ -303,17 +315,6 @@ impl Handler<NpmLeft> for Deliveries {
     }
 }
 
-impl Handler<Deleted> for Deliveries {
-    type Result = ();
-
-    fn handle(&mut self, message: Deleted, ctx: &mut Self::Context) {
-        let mut effects = Effects::default();
-        self.group.deleted(&message.gone, &mut effects);
-        self.apply(effects, ctx);
-        message.owed.into_iter().for_each(Owed::give);
-    }
-}
-
 impl Handler<Recorded> for Deliveries {
     type Result = ();
 
@@ -322,9 +323,12 @@ impl Handler<Recorded> for Deliveries {
         let now = now();
         let Recorded { settled, attempts, reserved } = message;
         self.group.attempts_recorded(attempts, &mut effects);
-        for Settled { token, outcome, result } in settled {
+        for Settled { event_id, token, outcome, result } in settled {
             // Only where the event has its outcome, or is gone, nobody else is to get it.
             let again = result.as_ref().is_err_and(|fault| !ENDED.contains(&fault.code.as_str()));
+            if !again {
+                self.tell(&event_id);
+            }
             if result.is_ok() {
                 self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc();
             }
@@ -386,12 +390,4 @@ impl Handler<Panic> for Deliveries {
     fn handle(&mut self, _: Panic, _: &mut Self::Context) {
         panic!("deliveries were told to panic");
     }
-}
-
-fn claim_lost() -> Fault {
-    Fault::refused(
-        code::CLAIM_LOST,
-        "this link doesn't hold that claim: the event was offered to somebody else, or its outcome is recorded; \
-         drop the result",
-    )
 }

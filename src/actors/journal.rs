@@ -303,8 +303,12 @@ impl Handler<Record> for Journal {
     fn handle(&mut self, message: Record, ctx: &mut Self::Context) {
         let at = now_millis();
         for finish in message.finishes {
-            let (token, outcome) = (finish.token, finish.outcome);
-            self.enqueue(batch::finish(finish, at), 0, ReplyTo::Claim { token, outcome });
+            let reply = ReplyTo::Claim {
+                event_id: finish.event_id.clone(),
+                token: finish.token,
+                outcome: finish.outcome,
+            };
+            self.enqueue(batch::finish(finish, at), 0, reply);
         }
         for ended in message.ended {
             self.enqueue(

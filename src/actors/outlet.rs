@@ -57,6 +57,10 @@ impl Answered {
             Ok(Answer::Trace(trace)) => {
                 trace.attempts.iter().map(|attempt| FRAME + attempt.error.len()).sum()
             }
+            Ok(Answer::Outcome(Some(ended))) => ended.error.len(),
+            Ok(Answer::Pids { pids, next }) => {
+                next.len() + pids.iter().map(|pid| size_of_val(pid) + pid.len()).sum::<usize>()
+            }
             Ok(_) => 0,
             Err(fault) => fault.code.len() + fault.message.len(),
         };

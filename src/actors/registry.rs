@@ -3,6 +3,7 @@
 mod late;
 mod message;
 mod routes;
+mod waits;
 
 use std::time::Instant;
 
@@ -10,10 +11,15 @@ use actix::{Actor, ActorContext, Context, Handler};
 
 pub use late::RingLimits;
 pub use message::{
-    Committed, Deleted, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe, UnsubscribeNpm, Unwatch, Watch,
+    AwaitEvent, Committed, Deleted, ForgetEvent, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe,
+    UnsubscribeNpm, Unwatch, Watch,
 };
+pub use waits::Awaited;
 
-use self::routes::{Pushes, Routes};
+use self::{
+    routes::{Pushes, Routes},
+    waits::Waits,
+};
 use super::{
     deliveries::{self, Deliveries, Dispatch, NpmCame, NpmLeft},
     life::{Halt, Life},
@@ -34,13 +40,14 @@ pub struct RegistryConfig {
     pub subscriptions: usize,
 }
 
-/// - **Role**: knows what every link wants; sends each committed event to the links that want it.
-/// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence.
-/// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`LinkGone`] from connections;
-///   [`Committed`] and [`Deleted`] from the journal.
-/// - **Sends**: frames into the links' outlets; [`Dispatch`] to deliveries, with the npm links that match: whether
-///   a consumer of ours gets an event is settled before they hear of it; what was deleted, [`NpmCame`] and
-///   [`NpmLeft`].
+/// - **Role**: knows what every link wants; sends each committed event to the links that want it, and to who waits for
+///   it.
+/// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence, the waits for events.
+/// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`AwaitEvent`], [`ForgetEvent`],
+///   [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal.
+/// - **Sends**: frames into the links' outlets, events to the waits of links; [`Dispatch`] to deliveries, with the npm
+///   links that match: whether a consumer of ours gets an event is settled before they hear of it; what was deleted,
+///   [`NpmCame`] and [`NpmLeft`].
 /// - **Capacity**: its mailbox is offered to by connections, which refuse the request when it is full;
 ///   `Committed` comes at most once per commit. A link whose outlet is full is cut.
 /// - **On failure**: the core restarts as one; links are cut and subscribe again.
@@ -49,11 +56,12 @@ pub struct Registry {
     meter: Meter,
     metrics: Metrics,
     routes: Routes,
+    waits: Waits,
     deliveries: Handle<Deliveries>,
     _life: Life,
 }
 
-measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, LinkGone, Committed, Deleted, Halt, Panic);
+measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, AwaitEvent, ForgetEvent, LinkGone, Committed, Deleted, Halt, Panic);
 
 impl Registry {
     /// A registry after the events up to `head`.
@@ -70,6 +78,7 @@ impl Registry {
             meter,
             metrics,
             routes: Routes::new(config.ring, head, config.subscriptions),
+            waits: Waits::default(),
             deliveries,
             _life: life,
         }
@@ -148,6 +157,25 @@ impl Handler<Unwatch> for Registry {
     }
 }
 
+impl Handler<AwaitEvent> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: AwaitEvent, _: &mut Self::Context) {
+        let AwaitEvent { who, what, found, seated } = message;
+        self.waits.add(who, what, found);
+        // Whoever doesn't hear it is gone, and is about to say so.
+        let _ = seated.send(());
+    }
+}
+
+impl Handler<ForgetEvent> for Registry {
+    type Result = ();
+
+    fn handle(&mut self, message: ForgetEvent, _: &mut Self::Context) {
+        self.waits.remove(message.who, message.what);
+    }
+}
+
 impl Handler<LinkGone> for Registry {
     type Result = ();
 
@@ -172,6 +200,7 @@ impl Handler<Committed> for Registry {
         for (outlet, events) in v1 {
             self.push(&outlet, events);
         }
+        self.waits.dispatch(&events);
         self.deliveries.signal(Dispatch { events, npm });
     }
 }

@@ -45,7 +45,7 @@ fn sample(key: &str) -> &'static str {
         "log.level" => "debug",
         "limits.data_bytes" => "2 MiB",
         "certificates.phrase" => "***",
-        "admin.enabled" => "false",
+        "admin.enabled" | "spokes.may_delete" => "false",
         "limits.silence" => "70s",
         key if key.ends_with("bytes") => "9 MiB",
         key if key.starts_with("certificates.") && !key.ends_with("iterations") => "25h",

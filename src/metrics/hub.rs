@@ -40,6 +40,8 @@ pub struct HubMetrics {
     pub pending: Gauge,
     /// Events of the default group that consumers hold.
     pub in_flight: Gauge,
+    /// Events and outcomes that links wait for.
+    pub waits: Gauge,
 
     /// Links that are up.
     pub links: Gauges<Dialect>,
@@ -94,6 +96,7 @@ impl HubMetrics {
             orphans: Counter::default(),
             pending: Gauge::default(),
             in_flight: Gauge::default(),
+            waits: Gauge::default(),
             links: Gauges::default(),
             links_opened: Counters::default(),
             cuts: Counters::default(),

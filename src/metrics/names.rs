@@ -79,6 +79,7 @@ definitions! {
     ORPHANS: Counter "eventflow_events_orphaned" "Events that matched no binding of the default group when dispatched.";
     PENDING: Gauge "eventflow_events_pending" "Events of the default group that wait for a consumer.";
     IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events of the default group that consumers hold.";
+    WAITS: Gauge "eventflow_waits" "Events and outcomes that links wait for.";
 
     LINKS: Gauge "eventflow_links" {"dialect"} "Links that are up.";
     LINKS_OPENED: Counter "eventflow_links_opened" {"dialect"} "Links that came up.";

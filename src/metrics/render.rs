@@ -114,7 +114,8 @@ impl Renderer {
         out.counters(names::OUTCOMES, &hub.outcomes)?;
         out.counter(names::ORPHANS, &hub.orphans)?;
         out.gauge(names::PENDING, &hub.pending)?;
-        out.gauge(names::IN_FLIGHT, &hub.in_flight)
+        out.gauge(names::IN_FLIGHT, &hub.in_flight)?;
+        out.gauge(names::WAITS, &hub.waits)
     }
 
     fn links(&self, out: &mut Writer) -> Result<(), Error> {

@@ -105,6 +105,8 @@ pub struct HubSnapshot {
     pub orphans: u64,
     pub pending: i64,
     pub in_flight: i64,
+    /// Events and outcomes that links wait for.
+    pub waits: i64,
     pub links: BTreeMap<&'static str, i64>,
     pub links_opened: BTreeMap<&'static str, u64>,
     pub cuts: BTreeMap<&'static str, u64>,
@@ -150,6 +152,7 @@ impl Metrics {
             orphans: hub.orphans.get(),
             pending: hub.pending.get(),
             in_flight: hub.in_flight.get(),
+            waits: hub.waits.get(),
             links: gauges(&hub.links),
             links_opened: counters(&hub.links_opened),
             cuts: counters(&hub.cuts),

@@ -9,14 +9,14 @@ use std::{
 };
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     time::Instant,
 };
 
-use super::{Claim, Delivery, Drained, PublishError, lane::Lane};
+use super::{Claim, Delivery, Drained, lane::Lane, query::Query, write::WriteCommand};
 use crate::{
-    event::{Event, EventId, Fault, Group, NewEvent, Pattern, code},
-    wire::{Answer, ConsumeOptions, LogQuery, Published, Token},
+    event::{Event, EventId, Fault, Group, Pattern, code},
+    wire::{Answer, ConsumeOptions, Token, WaitFor},
 };
 
 /// Names a subscription or a consumer for its whole life, over all links.
@@ -39,26 +39,32 @@ pub(super) enum Failure {
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Publish(PublishCommand),
+    Write(WriteCommand),
     Subscribe { key: Key, subscribe: SubscribeCommand, answer: Answering<()> },
     Unsubscribe { key: Key, answer: Answering<()> },
     Consume { key: Key, consume: ConsumeCommand, answer: Answering<()> },
     Stop { key: Key, answer: Answering<()> },
     Settle { claim: ClaimId, how: Settle, answer: Answering<()> },
     Query { query: Query, answer: Answering<Found> },
+    Wait(WaitCommand),
     Close { answer: oneshot::Sender<Drained> },
 }
 
+/// A wait of any length. Its caller keeps the time itself: the deadline says how long the hub is to wait.
 #[derive(Debug)]
-pub(super) struct PublishCommand {
-    pub(super) event: NewEvent,
+pub(super) struct WaitCommand {
+    pub(super) wanted: Wanted,
     pub(super) deadline: Instant,
-    /// The time from the call to the deadline, for the error.
-    pub(super) waited: Duration,
-    /// Its part of the publish buffer, given back by its drop when it is answered.
-    #[expect(dead_code, reason = "held for its drop")]
-    pub(super) room: Option<OwnedSemaphorePermit>,
-    pub(super) answer: Answering<Published, PublishError>,
+    pub(super) answer: Answering<Found>,
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Wanted {
+    /// An event.
+    Event(WaitFor),
+    /// The outcome of this event.
+    Outcome(EventId),
 }
 
 #[derive(Debug)]
@@ -94,14 +100,7 @@ pub(super) enum Settle {
     Release,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Query {
-    Read(EventId),
-    Log { query: LogQuery, page: String, limit: u32 },
-    Show(EventId),
-}
-
-/// A query's items, and what its `ok` carried.
+/// The items of an answer, and what its `ok` carried.
 #[derive(Debug, PartialEq)]
 pub(super) struct Found {
     pub(super) events: Vec<Event>,
@@ -176,6 +175,14 @@ impl Port {
         // Nobody there: the spoke is closed, and with it all that the remark is about.
         let _ = self.remarks.send(remark);
     }
+}
+
+/// The longest time that is told from forever: a year. More can overflow clocks.
+const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// The moment that lies so far ahead.
+pub(super) fn deadline_in(time: Duration) -> Instant {
+    Instant::now() + time.min(FOREVER)
 }
 
 /// What callers of a closed spoke are told if nothing better is known.

@@ -1,16 +1,12 @@
 //! Consuming by a handler: claims are pulled, handlers run as tasks, their results settle the claims.
 
 use std::{
-    any::Any,
     fmt::Display,
     future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll},
 };
 
 use tokio::{
@@ -18,8 +14,10 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::{Claim, Claims, ConsumeError, SettleError};
-use crate::event::Event;
+use super::{
+    Claim, Claims, ConsumeError, SettleError,
+    caught::{Caught, Panic, call, words},
+};
 
 /// What a consumer has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,7 +62,7 @@ pub struct Consumer {
 impl Consumer {
     pub(super) fn start<H, F, E>(claims: Claims, handlers: usize, handler: H) -> Self
     where
-        H: FnMut(Event) -> F + Send + 'static,
+        H: FnMut(&Claim) -> F + Send + 'static,
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Display + Send + 'static,
     {
@@ -117,7 +115,7 @@ async fn run<H, F, E>(
     counters: Arc<Counters>,
 ) -> Result<(), ConsumeError>
 where
-    H: FnMut(Event) -> F + Send + 'static,
+    H: FnMut(&Claim) -> F + Send + 'static,
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: Display + Send + 'static,
 {
@@ -140,11 +138,11 @@ where
             next = next => {
                 let Some((claim, permit)) = next else { break };
                 // Called here, so that handlers begin in the order in which claims came.
-                let begun = catch_unwind(AssertUnwindSafe(|| handler(claim.event().clone())));
+                let begun = call(|| handler(&claim));
                 let counters = counters.clone();
                 tasks.spawn(async move {
                     let ended = match begun {
-                        Ok(future) => Caught(Box::pin(future)).await,
+                        Ok(future) => Caught::new(future).await,
                         Err(panic) => Err(panic),
                     };
                     drop(permit);
@@ -181,29 +179,4 @@ async fn settle<E: Display>(claim: Claim, ended: Result<Result<(), E>, Panic>, c
             counters.lost.fetch_add(1, Ordering::Relaxed)
         }
     };
-}
-
-type Panic = Box<dyn Any + Send>;
-
-fn words(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&'static str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a text")
-}
-
-/// A future whose panic is a value. It isn't polled again after one.
-struct Caught<F>(Pin<Box<F>>);
-
-impl<F: Future> Future for Caught<F> {
-    type Output = Result<F::Output, Panic>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    }
 }

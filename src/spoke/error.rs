@@ -2,9 +2,16 @@
 //! call may succeed later. Their `Debug` is the sentence too, with its code, since that is what a `main` that
 //! returns an error prints.
 
+mod later;
+
 use std::{fmt, time::Duration};
 
-use crate::event::{Fault, InvalidData, InvalidPattern, InvalidText, code};
+pub use self::later::{ChangeError, RequestError, ScheduleError, StateError, WaitError};
+
+use crate::{
+    event::{Fault, InvalidData, InvalidPattern, InvalidText, code},
+    wire::MOST_NAMES,
+};
 
 /// One hub address that was tried, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +38,19 @@ macro_rules! debug_is_a_sentence {
     )*};
 }
 
-debug_is_a_sentence!(ConnectError, PublishError, SubscribeError, ConsumeError, SettleError, ReadError);
+debug_is_a_sentence!(
+    ConnectError,
+    PublishError,
+    SubscribeError,
+    ConsumeError,
+    SettleError,
+    ReadError,
+    WaitError,
+    RequestError,
+    ScheduleError,
+    ChangeError,
+    StateError
+);
 
 /// [`Spoke::connect`](crate::spoke::Spoke::connect) failed.
 #[derive(thiserror::Error)]
@@ -199,9 +218,15 @@ pub enum SettleError {
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The id, domain or pid breaks the rules; nothing was sent.
+    /// The id, domain, pid, name or entity breaks the rules; nothing was sent.
     #[error(transparent)]
     Text(#[from] InvalidText),
+    /// More names are listed than one read may ask for; nothing was sent.
+    #[error("{count} names are listed, at most {MOST_NAMES} may be: read without names and filter")]
+    Names {
+        /// So many.
+        count: usize,
+    },
     /// No event has this id.
     #[error("no event has the id {id:?}: it was never stored here")]
     NotFound {
@@ -317,6 +342,7 @@ impl ReadError {
     pub fn code(&self) -> &str {
         match self {
             ReadError::Text(error) => error.code,
+            ReadError::Names { .. } => code::INVALID_RECORD,
             ReadError::NotFound { .. } => code::EVENT_NOT_FOUND,
             ReadError::Refused(fault) | ReadError::Closed(fault) => &fault.code,
             ReadError::TimedOut { .. } => code::TIMEOUT,

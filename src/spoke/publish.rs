@@ -8,12 +8,15 @@ use std::{
 };
 
 use bytestring::ByteString;
-use tokio::sync::oneshot;
 
-use super::{PublishError, command::closed};
+use super::{
+    PublishError, Spoke,
+    command::closed,
+    write::{Answered, Write, surprising},
+};
 use crate::{
-    event::{Data, Domain, EventId, InvalidData, Name, NewEvent, Pid},
-    wire::Published,
+    event::{Data, Domain, Event, EventId, InvalidData, Name, NewEvent, Pid},
+    wire::{Answer, Published},
 };
 
 /// An event to publish.
@@ -35,7 +38,7 @@ pub struct Publish {
     pid: ByteString,
     rid: Option<ByteString>,
     data: Option<Data>,
-    deadline: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
 }
 
 impl Publish {
@@ -54,6 +57,35 @@ impl Publish {
             data: None,
             deadline: None,
         }
+    }
+
+    /// An event `name` that answers `event`: its `rid` is that event's id, and it belongs to the same process,
+    /// unless [`domain`](Publish::domain) and [`pid`](Publish::pid) say otherwise.
+    ///
+    /// ```no_run
+    /// use eventflow::{event::Event, spoke::{Publish, Spoke}};
+    ///
+    /// # async fn example(spoke: Spoke, event: Event) -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = serde_json::json!({ "carrier": "by sea" });
+    /// spoke.publish(Publish::reply_to(&event, "shipped").data(&answer)?).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reply_to(event: &Event, name: impl Into<ByteString>) -> Self {
+        let (domain, pid) = (event.domain.as_bytestring().clone(), event.pid.as_bytestring().clone());
+        Self::new(domain, name, pid).rid(event.id.as_bytestring().clone())
+    }
+
+    /// In this domain instead.
+    pub fn domain(mut self, domain: impl Into<ByteString>) -> Self {
+        self.domain = domain.into();
+        self
+    }
+
+    /// Of this process instead.
+    pub fn pid(mut self, pid: impl Into<ByteString>) -> Self {
+        self.pid = pid.into();
+        self
     }
 
     /// The event's id; without it a ULID of 26 characters is made. Publishing the same id and content again
@@ -94,6 +126,12 @@ impl Publish {
         self
     }
 
+    /// With a deadline of at most `timeout`.
+    pub(super) fn within(self, timeout: Duration) -> Self {
+        let deadline = self.deadline.map_or(timeout, |deadline| deadline.min(timeout));
+        self.deadline(deadline)
+    }
+
     /// Checks everything; `id` makes an id if none was given.
     pub(super) fn check(
         self,
@@ -131,7 +169,7 @@ impl From<NewEvent> for Publish {
 #[must_use = "the answer says whether the event is stored"]
 pub struct Pending {
     pub(super) id: EventId,
-    pub(super) answer: oneshot::Receiver<Result<Published, PublishError>>,
+    pub(super) answer: Answered,
 }
 
 impl Pending {
@@ -146,8 +184,77 @@ impl Future for Pending {
     type Output = Result<Published, PublishError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.answer)
-            .poll(context)
-            .map(|answer| answer.unwrap_or_else(|_| Err(PublishError::Closed(closed()))))
+        Pin::new(&mut self.answer).poll(context).map(|answered| match answered {
+            Ok(Ok(Answer::Published(published))) => Ok(published),
+            Ok(Ok(other)) => Err(PublishError::Refused(surprising(&other))),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(PublishError::Closed(closed())),
+        })
+    }
+}
+
+impl Spoke {
+    /// Publishes an event and waits until the hub has committed it.
+    ///
+    /// Call it many times at once to keep the link busy: publishes are pipelined within the hub's window, in
+    /// the order of the calls. What the hub refuses for now, and what a lost link leaves in doubt, is sent
+    /// again under the same id until the publish's deadline.
+    ///
+    /// # Errors
+    /// [`PublishError`]: final refusals at once, else the last fault at the deadline.
+    pub async fn publish(&self, publish: Publish) -> Result<Published, PublishError> {
+        self.publish_later(publish).await?.await
+    }
+
+    /// Hands an event over and returns its answer as a future: to have many in flight in a known order.
+    /// Waits while the publish buffer is full.
+    ///
+    /// # Errors
+    /// [`PublishError`] if the event breaks a rule, there is no room until its deadline or the spoke is
+    /// closed.
+    pub async fn publish_later(&self, publish: Publish) -> Result<Pending, PublishError> {
+        let (event, deadline) = publish.check(|| self.new_id())?;
+        let id = event.id.clone();
+        Ok(Pending { id, answer: self.write(Write::Publish(event), deadline).await? })
+    }
+
+    /// Publishes an event that answers `event`, that is, with its id as `rid`; see [`Publish::reply_to`] for one
+    /// of the same process.
+    ///
+    /// ```no_run
+    /// use eventflow::{event::Event, spoke::{Publish, Spoke}};
+    ///
+    /// # async fn example(spoke: Spoke, event: Event) -> Result<(), Box<dyn std::error::Error>> {
+    /// spoke.reply(&event, Publish::new("parcels", "packed", "parcel-7")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Spoke::publish`].
+    pub async fn reply(&self, event: &Event, publish: Publish) -> Result<Published, PublishError> {
+        self.publish(publish.rid(event.id.as_bytestring().clone())).await
+    }
+
+    /// Stores an event without publishing it: it stands in its log, and nobody is told. Publishing the same id and
+    /// content later publishes it. In the answer `seq` is 0.
+    ///
+    /// ```no_run
+    /// use eventflow::spoke::{Publish, Spoke};
+    ///
+    /// # async fn example(spoke: Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// let draft = Publish::new("orders", "created", "order-1").id("draft-1");
+    /// spoke.persist(draft.clone()).await?;
+    /// spoke.publish(draft).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Spoke::publish`]; it is sent again in the same way.
+    pub async fn persist(&self, publish: Publish) -> Result<Published, PublishError> {
+        let (event, deadline) = publish.check(|| self.new_id())?;
+        let id = event.id.clone();
+        Pending { id, answer: self.write(Write::Persist(event), deadline).await? }.await
     }
 }

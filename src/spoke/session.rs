@@ -4,10 +4,12 @@
 mod consumers;
 mod publishes;
 mod queries;
+mod registrations;
 mod replies;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod waits;
 mod window;
 
 use std::{
@@ -19,15 +21,17 @@ use bytes::BytesMut;
 use tokio::time::Instant;
 
 pub(super) use self::replies::Heard;
-use self::{consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions};
+use self::{
+    consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions, waits::Waits,
+};
 use super::{
     Drained, PublishError, Status,
     backoff::Backoff,
     command::{Answering, ClaimId, Command, Failure, Key, LinkNumber, Remark, Settle, closed},
 };
 use crate::{
-    event::{Fault, code},
-    wire::{LinkLimits, NackOptions, Req, Request, Sub, Token, Welcome},
+    event::Fault,
+    wire::{LinkLimits, Req, Request, Sub, Token, Welcome},
 };
 
 /// A request of the present link that isn't a publish or a read.
@@ -66,6 +70,7 @@ pub(super) struct Session {
     restores: VecDeque<(Instant, Asked)>,
     publishes: Publishes,
     queries: Queries,
+    waits: Waits,
     subscriptions: Subscriptions,
     consumers: Consumers,
 }
@@ -91,6 +96,7 @@ impl Session {
             restores: VecDeque::new(),
             publishes: Publishes::new(retry),
             queries: Queries::default(),
+            waits: Waits::default(),
             subscriptions: Subscriptions::default(),
             consumers: Consumers::default(),
         }
@@ -123,6 +129,7 @@ impl Session {
         self.pong = None;
         self.publishes.link_down(fault);
         self.queries.link_down();
+        self.waits.link_down();
         self.subscriptions.link_down();
         self.consumers.link_down();
         for (_, asked) in self.asked.drain() {
@@ -145,15 +152,17 @@ impl Session {
     /// Takes what a handle asks. `Close` is the task's own.
     pub(super) fn command(&mut self, command: Command) {
         match command {
-            Command::Publish(publish) if self.takes_requests() => {
+            Command::Write(write) if self.takes_requests() => {
                 let req = self.next_req();
-                self.publishes.add(req, publish);
+                self.publishes.add(req, write);
             }
-            Command::Publish(publish) => {
-                let _ = publish.answer.send(Err(PublishError::Closed(self.reason.clone())));
+            Command::Write(write) => {
+                let _ = write.answer.send(Err(PublishError::Closed(self.reason.clone())));
             }
             Command::Query { query, answer } if self.takes_requests() => self.queries.add(query, answer),
             Command::Query { answer, .. } => self.refuse(answer),
+            Command::Wait(wait) if self.takes_requests() => self.waits.add(wait),
+            Command::Wait(wait) => self.refuse(wait.answer),
             Command::Subscribe { key, subscribe, answer } if !self.closing => {
                 self.subscriptions.add(key, subscribe, answer);
                 self.subscribe(key);
@@ -206,6 +215,8 @@ impl Session {
     /// Tells callers whose deadline has passed, and does what was put off until now.
     pub(super) fn expire(&mut self, now: Instant) {
         self.publishes.expire(now);
+        self.queries.expire(now);
+        self.waits.expire(now);
         while let Some((_, token)) = self.releases.pop_front_if(|(due, _)| *due <= now) {
             self.settle(ClaimId { link: self.link, token }, Settle::Release, None);
         }
@@ -222,7 +233,8 @@ impl Session {
     pub(super) fn next_due(&self) -> Option<Instant> {
         let release = self.releases.front().map(|(due, _)| *due);
         let restore = self.restores.front().map(|(due, _)| *due);
-        self.publishes.next_due().into_iter().chain(release).chain(restore).min()
+        let held = [self.publishes.next_due(), self.queries.next_due(), self.waits.next_due()];
+        held.into_iter().flatten().chain(release).chain(restore).min()
     }
 
     /// Stops all consumers; refuses new work once no claim is held, since its handler may have to publish.
@@ -235,7 +247,7 @@ impl Session {
         }
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is under way. Waits don't hold up the end: nobody knows how long they take.
     pub(super) fn is_drained(&self) -> bool {
         self.control.is_empty()
             && self.asked.is_empty()
@@ -249,7 +261,7 @@ impl Session {
         self.closing = true;
         self.reason = fault.clone();
         let open = std::mem::take(&mut self.asked);
-        let requests = self.queries.close(fault) + open.len();
+        let requests = self.queries.close(fault) + self.waits.close(fault) + open.len();
         for (_, asked) in open {
             if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(_, Some(answer)) = asked {
                 // A caller that has gone away needs no answer.
@@ -295,8 +307,11 @@ impl Session {
         if self.hub_drains {
             return None;
         }
-        let (req, event) = self.publishes.next(now)?;
-        Some(Request::Publish { req, event })
+        if let Some(request) = self.waits.next(self.req + 1, now) {
+            self.req += 1;
+            return Some(request);
+        }
+        self.publishes.next(now)
     }
 
     fn write(&mut self, request: Request, out: &mut BytesMut, now: Instant) {
@@ -308,71 +323,6 @@ impl Session {
                 None => tracing::error!(%fault, "a record can't be written"),
             }
         }
-    }
-
-    fn subscribe(&mut self, key: Key) {
-        if self.limits.is_none() {
-            return;
-        }
-        let (req, sub) = (self.next_req(), self.next_sub());
-        if let Some(request) = self.subscriptions.register(key, req, sub) {
-            self.ask(req, Asked::Subscribe(key), request);
-        }
-    }
-
-    fn consume(&mut self, key: Key) {
-        let (req, sub) = (self.next_req(), self.next_sub());
-        let Some(limits) = &self.limits else { return };
-        if let Some(request) = self.consumers.register(key, req, sub, limits) {
-            self.ask(req, Asked::Consume(key), request);
-        }
-    }
-
-    /// Off the hub, but not forgotten.
-    fn take_off(&mut self, key: Key) {
-        if let Some(sub) = self.subscriptions.unregister(key) {
-            let req = self.next_req();
-            self.ask(req, Asked::Unsubscribe(None), Request::Unsubscribe { req, sub });
-        }
-    }
-
-    fn unsubscribe(&mut self, key: Key, answer: Option<Answering<()>>) {
-        match self.subscriptions.forget(key) {
-            Some(sub) => {
-                let req = self.next_req();
-                self.ask(req, Asked::Unsubscribe(answer), Request::Unsubscribe { req, sub });
-            }
-            // A caller that has gone away needs no answer.
-            None => drop(answer.map(|answer| answer.send(Ok(())))),
-        }
-    }
-
-    fn stop(&mut self, key: Key, answer: Option<Answering<()>>) {
-        if let Some(sub) = self.consumers.stop(key, answer) {
-            let req = self.next_req();
-            self.ask(req, Asked::Stop(key), Request::Stop { req, sub });
-        }
-    }
-
-    fn settle(&mut self, claim: ClaimId, how: Settle, answer: Option<Answering<()>>) {
-        let token = claim.token;
-        if claim.link != self.link || !self.consumers.settle(token) {
-            if how != Settle::Release {
-                self.consumers.lost();
-            }
-            let text = "the link that brought the claim is gone: the hub offers the event again";
-            let fault = Fault::refused(code::LINK_LOST, text);
-            // A caller that has gone away needs no answer.
-            let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault))));
-            return;
-        }
-        let req = self.next_req();
-        let request = match how {
-            Settle::Ack => Request::Ack { req, token },
-            Settle::Nack { reason } => Request::Nack { req, token, options: NackOptions { reason } },
-            Settle::Release => Request::Release { req, token },
-        };
-        self.ask(req, Asked::Settle(token, answer), request);
     }
 
     fn ask(&mut self, req: Req, asked: Asked, request: Request) {

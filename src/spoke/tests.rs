@@ -1,12 +1,18 @@
 //! The client against a scripted hub on in-memory streams, with paused time.
 
+mod change;
 mod consume;
+mod handlers;
 mod link;
 mod publish;
 mod read;
+mod request;
+mod state;
+mod store;
 mod subscribe;
 #[cfg(feature = "hub")]
 mod tls;
+mod wait;
 
 use std::{sync::Arc, time::Duration};
 
@@ -161,6 +167,20 @@ impl FakeLink {
             self.io.read_buf(self.reader.spare()).await
         });
         assert!(waited.await.is_err(), "nothing may come");
+    }
+
+    /// The next request that isn't a ping; pings are answered.
+    async fn work(&mut self) -> Request {
+        loop {
+            match self.request().await {
+                Request::Ping(n) => self.send(Reply::Pong(n)).await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn refuse(&mut self, req: Req, code: &str) {
+        self.send(Reply::Err { req, fault: Fault::refused(code, "no") }).await;
     }
 
     async fn publish(&mut self) -> (Req, EventId) {

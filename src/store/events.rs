@@ -1,11 +1,10 @@
-//! Reading events: one, the log of a process, what a hub still has to serve.
+//! Reading events: one, what a hub still has to serve, and how many there are.
 
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryResult, Value};
 
 use super::{
-    LogKey, Store, StoreError,
+    Store, StoreError,
     entity::event,
-    page,
     sql::{fill, marks, ours, pieces, refused, rounded, signed, statement, unsigned},
     time,
 };
@@ -55,41 +54,6 @@ impl Store {
     pub async fn event(&self, id: &EventId) -> Result<Option<Event>, StoreError> {
         let row = event::Entity::find_by_id(id.to_string()).one(&self.readers).await;
         Ok(row.map_err(refused("read an event"))?.map(Event::from))
-    }
-
-    /// A page of the log of a process, in the order of time, then number (events without one come last),
-    /// then id: at most `limit` events and `max_bytes` of [weight](Event::weight), but at least one event. The
-    /// key leads to the next page; none: that was the last.
-    ///
-    /// # Errors
-    /// [`StoreError::InvalidPage`] if `after` comes from another query, or whatever the database says.
-    pub async fn log_page(
-        &self,
-        domain: &Domain,
-        pid: &Pid,
-        after: Option<&LogKey>,
-        limit: usize,
-        max_bytes: usize,
-    ) -> Result<(Vec<Event>, Option<LogKey>), StoreError> {
-        let query = page::query(domain, pid);
-        if after.is_some_and(|after| after.query != query) {
-            return Err(StoreError::InvalidPage);
-        }
-        let (tail, values) = log_tail(domain, pid, after);
-        let (rows, more) = page(&self.readers, &format!("{EVENT}, p.seq"), &tail, values, limit, max_bytes)
-            .await
-            .map_err(refused("read a log"))?;
-
-        let mut last = None;
-        let mut events = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let read = || Ok((event_of(row)?, row.try_get_by_index::<Option<i64>>(7)?));
-            let (event, seq) = read().map_err(refused("read a log"))?;
-            last = Some((event.timestamp, seq.map(unsigned), event.id.clone()));
-            events.push(event);
-        }
-        let next = last.filter(|_| more).map(|(timestamp, seq, id)| LogKey { query, timestamp, seq, id });
-        Ok((events, next))
     }
 
     /// A page of what the hub still has to serve of these domains and names, by number, from `after_seq` on, itself
@@ -200,39 +164,9 @@ pub(super) fn open_tail(domain: &Pattern, name: &Pattern, values: &mut Vec<Value
     tail
 }
 
-/// The log of a process behind a key.
-pub(super) fn log_tail(domain: &Domain, pid: &Pid, after: Option<&LogKey>) -> (String, Vec<Value>) {
-    let mut values: Vec<Value> = vec![domain.as_str().into(), pid.as_str().into()];
-    let behind = match after {
-        None => "",
-        Some(key) => {
-            let at = time::text(key.timestamp);
-            let id = key.id.as_str();
-            values.extend([at.clone().into(), at.into()]);
-            match key.seq.map(signed) {
-                // `>=` lets the index skip what came before, the rest sorts out the same millisecond.
-                Some(seq) => {
-                    values.extend([seq.into(), seq.into(), id.into()]);
-                    "AND e.timestamp >= ? AND (e.timestamp > ? OR p.seq IS NULL OR p.seq > ? \
-                     OR (p.seq = ? AND e.id > ?))"
-                }
-                None => {
-                    values.push(id.into());
-                    "AND e.timestamp >= ? AND (e.timestamp > ? OR (p.seq IS NULL AND e.id > ?))"
-                }
-            }
-        }
-    };
-    let tail = format!(
-        "FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
-         WHERE e.domain = ? AND e.pid = ? {behind} ORDER BY e.timestamp, p.seq IS NULL, p.seq, e.id"
-    );
-    (tail, values)
-}
-
 /// Reads at most `limit` rows and `max_bytes`, at least one row; says whether more follow. The weights are
 /// read first: a page of large events must not stand in memory only to be cut.
-async fn page(
+pub(super) async fn page(
     db: &impl ConnectionTrait,
     columns: &str,
     tail: &str,

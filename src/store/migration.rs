@@ -1,6 +1,7 @@
 //! Brings the tables up to date.
 
 mod m20261201_000001_core;
+mod m20261201_000003_reads;
 mod m20261202_000001_claims;
 
 use sea_orm::DynIden;
@@ -14,7 +15,11 @@ struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m20261201_000001_core::Migration), Box::new(m20261202_000001_claims::Migration)]
+        vec![
+            Box::new(m20261201_000001_core::Migration),
+            Box::new(m20261201_000003_reads::Migration),
+            Box::new(m20261202_000001_claims::Migration),
+        ]
     }
 
     /// A name of our own: an application may keep its tables, and its migrations, in the same database.

@@ -1,16 +1,19 @@
-//! Where a page of a log ended.
+//! Where a page ended, to go on from. As a text, a page token, it is opaque and bound to its query.
 
 use std::{fmt, str::FromStr};
 
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
-use crate::event::{Domain, EventId, Pid};
+use crate::{
+    event::{Domain, EventId, Pid},
+    wire::LogQuery,
+};
 
-/// The last event of a page, to go on from. As a text it is opaque, and bound to its query.
+/// The last event of a page of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogKey {
-    /// Of which domain and pid.
+    /// What was asked for.
     pub(super) query: Query,
     pub(super) timestamp: i64,
     /// None: the event is not dispatched, it stands behind those of the same time that are.
@@ -18,17 +21,28 @@ pub struct LogKey {
     pub(super) id: EventId,
 }
 
-/// A digest of domain and pid.
-pub(super) type Query = [u8; 8];
+/// The last pid of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PidKey {
+    /// What was asked for.
+    pub(super) query: Query,
+    pub(super) pid: Pid,
+}
+
+/// A digest of the whole query.
+pub(super) type Query = [u8; DIGEST];
 
 /// How many bytes of a digest a token carries: enough against mistakes, which is all it must find.
 const DIGEST: usize = 8;
-/// Query, timestamp, whether there is a number, number.
-const HEAD: usize = DIGEST + 8 + 1 + 8;
 
-pub(super) fn query(domain: &Domain, pid: &Pid) -> Query {
-    // No text holds a line feed.
-    digest(format!("{domain}\n{pid}").as_bytes())
+/// Of whose log, which events of it, and with that in which direction.
+pub(super) fn log_query(query: &LogQuery) -> Query {
+    digest(format!("log {query:?}").as_bytes())
+}
+
+/// Of which domain.
+pub(super) fn pid_query(domain: &Domain) -> Query {
+    digest(format!("pids {domain:?}").as_bytes())
 }
 
 fn digest(bytes: &[u8]) -> [u8; DIGEST] {
@@ -37,20 +51,14 @@ fn digest(bytes: &[u8]) -> [u8; DIGEST] {
 }
 
 impl fmt::Display for LogKey {
-    /// The page token: hexadecimal.
+    /// The page token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = Vec::with_capacity(HEAD + self.id.len() + DIGEST);
-        bytes.extend_from_slice(&self.query);
+        let mut bytes = self.query.to_vec();
         bytes.extend_from_slice(&self.timestamp.to_be_bytes());
         bytes.push(u8::from(self.seq.is_some()));
         bytes.extend_from_slice(&self.seq.unwrap_or(0).to_be_bytes());
         bytes.extend_from_slice(self.id.as_bytes());
-        let sum = digest(&bytes);
-        bytes.extend_from_slice(&sum);
-        for byte in bytes {
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
+        write(bytes, f)
     }
 }
 
@@ -59,38 +67,70 @@ impl FromStr for LogKey {
 
     /// Reads a page token. Whether it belongs to a query turns out when it is used there.
     fn from_str(token: &str) -> Result<Self, StoreError> {
-        read(token).ok_or(StoreError::InvalidPage)
+        let key = || {
+            let bytes = read(token)?;
+            let (query, rest) = bytes.split_first_chunk::<DIGEST>()?;
+            let (timestamp, rest) = rest.split_first_chunk::<8>()?;
+            let (has_seq, rest) = rest.split_first()?;
+            let (seq, id) = rest.split_first_chunk::<8>()?;
+            Some(Self {
+                query: *query,
+                timestamp: i64::from_be_bytes(*timestamp),
+                seq: (*has_seq == 1).then(|| u64::from_be_bytes(*seq)),
+                id: EventId::from_stored(String::from_utf8(id.to_vec()).ok()?),
+            })
+        };
+        key().ok_or(StoreError::InvalidPage)
     }
 }
 
-fn read(token: &str) -> Option<LogKey> {
+impl fmt::Display for PidKey {
+    /// The page token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write([&self.query[..], self.pid.as_bytes()].concat(), f)
+    }
+}
+
+impl FromStr for PidKey {
+    type Err = StoreError;
+
+    /// Reads a page token. Whether it belongs to a query turns out when it is used there.
+    fn from_str(token: &str) -> Result<Self, StoreError> {
+        let key = || {
+            let bytes = read(token)?;
+            let (query, pid) = bytes.split_first_chunk::<DIGEST>()?;
+            Some(Self { query: *query, pid: Pid::from_stored(String::from_utf8(pid.to_vec()).ok()?) })
+        };
+        key().ok_or(StoreError::InvalidPage)
+    }
+}
+
+/// The bytes and their digest, hexadecimal.
+fn write(mut bytes: Vec<u8>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let sum = digest(&bytes);
+    bytes.extend_from_slice(&sum);
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+fn read(token: &str) -> Option<Vec<u8>> {
     let nibble = |byte: &u8| (*byte as char).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, []) = token.as_bytes().as_chunks::<2>() else { return None };
-    let bytes: Vec<u8> =
+    let mut bytes: Vec<u8> =
         pairs.iter().map(|[high, low]| Some(nibble(high)? << 4 | nibble(low)?)).collect::<Option<_>>()?;
-
     let (content, sum) = bytes.split_last_chunk::<DIGEST>()?;
-    if digest(content) != *sum {
-        return None;
-    }
-    let (query, rest) = content.split_first_chunk::<DIGEST>()?;
-    let (timestamp, rest) = rest.split_first_chunk::<8>()?;
-    let (has_seq, rest) = rest.split_first()?;
-    let (seq, id) = rest.split_first_chunk::<8>()?;
-    Some(LogKey {
-        query: *query,
-        timestamp: i64::from_be_bytes(*timestamp),
-        seq: (*has_seq == 1).then(|| u64::from_be_bytes(*seq)),
-        id: EventId::from_stored(String::from_utf8(id.to_vec()).ok()?),
-    })
+    let whole = digest(content) == *sum;
+    bytes.truncate(content.len());
+    whole.then_some(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::LogOf;
 
     fn key(seq: Option<u64>) -> LogKey {
-        let query = query(&Domain::parse("orders").unwrap(), &Pid::parse("order-1").unwrap());
+        let of = LogOf::Domain { domain: Domain::parse("orders").unwrap() };
+        let query = log_query(&of.into());
         LogKey { query, timestamp: 1_796_030_712_007, seq, id: EventId::parse("e-1").unwrap() }
     }
 
@@ -101,6 +141,9 @@ mod tests {
             assert!(token.bytes().all(|byte| byte.is_ascii_hexdigit()));
             assert_eq!(token.parse::<LogKey>().unwrap(), key);
         }
+        let query = pid_query(&Domain::parse("orders").unwrap());
+        let key = PidKey { query, pid: Pid::parse("order-1").unwrap() };
+        assert_eq!(key.to_string().parse::<PidKey>().unwrap(), key);
     }
 
     #[test]
@@ -108,6 +151,7 @@ mod tests {
         let token = key(Some(7)).to_string();
         for damaged in ["", "0", "zz", "é", &token[2..], &token[..token.len() - 2], &format!("{token}00")] {
             assert!(matches!(damaged.parse::<LogKey>(), Err(StoreError::InvalidPage)), "{damaged}");
+            assert!(matches!(damaged.parse::<PidKey>(), Err(StoreError::InvalidPage)), "{damaged}");
         }
         for at in 0..token.len() {
             let digit = if &token[at..=at] == "0" { "1" } else { "0" };

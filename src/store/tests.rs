@@ -1,6 +1,8 @@
-//! What tests of the store share, and the tests of opening, memory, hubs, certificates, copies and reads.
+//! What tests of the store share, and the tests of opening, memory, hubs, certificates, copies, reads and logs.
 
 mod copies;
+mod first;
+mod log;
 mod memory;
 mod opening;
 mod reads;

@@ -91,7 +91,7 @@ impl Store {
 }
 
 /// Success before failure: on a shared database the npm stack may have written both.
-fn outcome(row: &event_published::Model) -> Option<&'static str> {
+pub(super) fn outcome(row: &event_published::Model) -> Option<&'static str> {
     if row.success.is_some() {
         Some("success")
     } else if row.failed.is_some() {

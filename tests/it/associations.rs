@@ -37,6 +37,10 @@ async fn associations_are_made_and_taken_back_as_often_as_one_likes() {
         assert_eq!(link.reply(req).await[0], "ok", "{req}");
     }
     assert_eq!(rows(&hub).await, (1, 1));
+    for (req, of) in [("20", PARCEL), ("21", CUSTOMER)] {
+        assert_eq!(link.ask(&["log", req, of, "", "10"]).await[2..], ["page", ""]);
+        assert_eq!(link.event().await[..3], ["item", req, "e"], "its log has it");
+    }
     for (req, with) in [("5", PARCEL), ("6", PARCEL), ("7", r#"{"eid":"never"}"#)] {
         assert_eq!(link.ask(&["dissociate", req, "e", with]).await[..], ["ok", req]);
     }

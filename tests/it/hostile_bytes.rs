@@ -128,11 +128,16 @@ async fn a_bad_request_is_answered_by_name_and_the_link_stays() {
         (vec!["ack", "5", huge], code::INVALID_RECORD),
         (vec!["ack", "5", "01"], code::INVALID_RECORD),
         (vec!["ack", "5", "1e3"], code::INVALID_RECORD),
-        (vec!["log", "5", "d", "p", "", "0"], code::INVALID_RECORD),
+        (vec!["log", "5", "{\"domain\":\"d\"}", "", "0"], code::INVALID_RECORD),
+        (vec!["log", "5", "{\"pid\":\"p\"}", "", "1"], code::INVALID_RECORD),
         // What isn't there.
         (vec!["read", "5", "nobody"], code::EVENT_NOT_FOUND),
         (vec!["show", "5", "nobody"], code::EVENT_NOT_FOUND),
-        (vec!["log", "5", "d", "p", "no page", "1"], code::INVALID_PAGE),
+        (vec!["log", "5", "{\"domain\":\"d\"}", "no page", "1"], code::INVALID_PAGE),
+        (vec!["pids", "5", "d", "no page", "1"], code::INVALID_PAGE),
+        (vec!["wait", "5", "{\"domain\":\"d\",\"timeout_ms\":1}"], code::INVALID_RECORD),
+        (vec!["wait", "5", "{\"rid\":\"r\",\"timeout_ms\":86400001}"], code::INVALID_RECORD),
+        (vec!["outcome", "5", "none", "{\"timeout_ms\":1}"], code::EVENT_NOT_FOUND),
         (vec!["ack", "5", "18446744073709551615"], code::CLAIM_LOST),
         (vec!["nack", "5", "1", "{}"], code::CLAIM_LOST),
         (vec!["release", "5", "1"], code::CLAIM_LOST),
@@ -371,7 +376,7 @@ async fn a_link_that_takes_no_answer_is_cut_by_the_write_time_out() {
     let stream = narrow(hub.handle.info().address).await;
     let mut link = Raw::over(&hub.bundle(), stream).await.greeted().await;
     for req in 1..=8 {
-        link.send(&["log", &req.to_string(), "large", "p", "", "1000"]).await;
+        link.send(&["log", &req.to_string(), r#"{"domain":"large","pid":"p"}"#, "", "1000"]).await;
     }
     let pinging = async {
         while link.stream.write_all(b"ping\x1f1\x1e").await.is_ok() && link.stream.flush().await.is_ok() {

@@ -132,7 +132,8 @@ async fn a_page_token_holds_for_its_query_only() {
         let (req, id) = (format!("{}", n + 1), format!("e{n}"));
         raw.ask(&["publish", &req, &id, "orders", "created", "mine", "", "1"]).await;
     }
-    let page = raw.ask(&["log", "10", "orders", "mine", "", "2"]).await;
+    let of = |domain: &str, pid: &str| format!(r#"{{"domain":"{domain}","pid":"{pid}"}}"#);
+    let page = raw.ask(&["log", "10", &of("orders", "mine"), "", "2"]).await;
     assert_eq!(page[..3], ["ok", "10", "page"]);
     let token = page[3].clone();
     assert_eq!((&*raw.event().await[2], &*raw.event().await[2]), ("e0", "e1"));
@@ -143,10 +144,10 @@ async fn a_page_token_holds_for_its_query_only() {
         ("orders", "mine", &*damaged),
         ("orders", "mine", "nonsense"),
     ] {
-        let refused = raw.ask(&["log", "11", domain, pid, token, "2"]).await;
+        let refused = raw.ask(&["log", "11", &of(domain, pid), token, "2"]).await;
         assert_eq!(refused[..3], ["err", "11", "E_EVENTFLOW_INVALID_PAGE"], "{domain} {pid} {token}");
     }
-    let last = raw.ask(&["log", "12", "orders", "mine", &token, "2"]).await;
+    let last = raw.ask(&["log", "12", &of("orders", "mine"), &token, "2"]).await;
     assert_eq!(last, ["ok", "12", "page", ""]);
     assert_eq!(raw.event().await[2], "e2");
     drop(raw);

@@ -189,6 +189,11 @@ impl Raw {
         }
     }
 
+    /// The next record that came while an answer was waited for, if there is one.
+    pub fn put_aside(&mut self) -> Option<Vec<String>> {
+        self.aside.pop_front()
+    }
+
     async fn next(&mut self) -> Option<Vec<String>> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == 0x1e) {

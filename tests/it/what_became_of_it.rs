@@ -121,7 +121,8 @@ async fn what_is_unknown_is_said_to_be() {
         assert_eq!(answer[..3], ["err", req, "E_EVENTFLOW_DB_EVENT_NOT_FOUND"]);
         assert!(answer[3].contains("the id \"nothing\""), "{}", answer[3]);
     }
-    assert_eq!(raw.ask(&["log", "3", "orders", "nobody", "", "10"]).await, ["ok", "3", "page", ""]);
+    let nobody = r#"{"domain":"orders","pid":"nobody"}"#;
+    assert_eq!(raw.ask(&["log", "3", nobody, "", "10"]).await, ["ok", "3", "page", ""]);
     assert!(spoke.log("orders", "nobody").collect(10).await.unwrap().is_empty());
     spoke.close().await;
     drop(raw);

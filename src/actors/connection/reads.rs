@@ -1,6 +1,6 @@
 //! Reads of one link, one after the other, each waiting until the link has room for its answer.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
 use crate::{
     actors::{
@@ -8,15 +8,13 @@ use crate::{
         mail::Handle,
         outlet::{Frame, Outlet},
     },
-    event::{EventId, Fault, code},
-    store::{LogKey, Store, StoreError},
-    wire::{Answer, LogOf, LogQuery, Req, Trace},
+    event::{Domain, EventId, Fault, code},
+    store::{Store, StoreError},
+    wire::{Answer, LogQuery, MOST_EVENTS, Req, Trace},
 };
 
 /// Reads of one link that may wait.
 pub const MOST_WAITING: usize = 64;
-/// Events of a page, if the client asks for more or says nothing.
-const PAGE_EVENTS: usize = 1_000;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// How long the holder of a claim is asked for.
@@ -42,7 +40,16 @@ pub enum What {
         query: LogQuery,
         /// Where to go on; empty: from the start.
         page: String,
-        /// At most so many events; 0: as many as a page has.
+        /// At most so many events; those of a page too.
+        limit: u32,
+    },
+    /// A page of the processes of a domain.
+    Pids {
+        /// The domain.
+        domain: Domain,
+        /// Where to go on; empty: from the start.
+        page: String,
+        /// At most so many; those of a page too.
         limit: u32,
     },
     /// An event and what became of it.
@@ -56,6 +63,7 @@ pub async fn run(read: Read, store: Store, deliveries: Handle<Deliveries>, outle
     let result = match what {
         What::Event(id) => event(req, id, &store, &outlet).await,
         What::Log { query, page, limit } => log(req, &query, &page, limit, &store, &outlet).await,
+        What::Pids { domain, page, limit } => pids(&domain, &page, limit, &store).await,
         What::Show(id) => show(req, id, &store, &deliveries, &outlet).await,
     };
     outlet.answer(req, result);
@@ -75,20 +83,28 @@ async fn log(
     store: &Store,
     outlet: &Outlet,
 ) -> Result<Answer, Fault> {
-    let after = if page.is_empty() { None } else { Some(page.parse::<LogKey>()?) };
-    let limit = match usize::try_from(limit) {
-        Ok(limit @ 1..PAGE_EVENTS) => limit,
-        _ => PAGE_EVENTS,
-    };
-    let LogOf::Process { domain, pid } = &query.of else {
-        return Err(Fault::refused(code::UNSUPPORTED, "only the log of a process can be read"));
-    };
-    let (events, next) = store.log_page(domain, pid, after.as_ref(), limit, PAGE_BYTES).await?;
+    let after = key(page)?;
+    let (events, next) = store.log_page(query, after.as_ref(), within_page(limit), PAGE_BYTES).await?;
     for event in events {
         outlet.room().await;
         outlet.send(Frame::Item(req, Box::new(event)));
     }
     Ok(Answer::Page(next.map(|next| next.to_string()).unwrap_or_default()))
+}
+
+async fn pids(domain: &Domain, page: &str, limit: u32, store: &Store) -> Result<Answer, Fault> {
+    let after = key(page)?;
+    let (pids, next) = store.pids_page(domain, after.as_ref(), within_page(limit)).await?;
+    Ok(Answer::Pids { pids, next: next.map(|next| next.to_string()).unwrap_or_default() })
+}
+
+/// Where to go on, by the token of the page before.
+fn key<K: FromStr<Err = StoreError>>(page: &str) -> Result<Option<K>, StoreError> {
+    if page.is_empty() { Ok(None) } else { page.parse().map(Some) }
+}
+
+fn within_page(limit: u32) -> usize {
+    usize::try_from(limit).unwrap_or(MOST_EVENTS).min(MOST_EVENTS)
 }
 
 async fn show(

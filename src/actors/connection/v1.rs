@@ -8,6 +8,7 @@ use super::{
     Connection,
     reads::{MOST_WAITING, Read, What},
     session::Wish,
+    waits::Awaits,
 };
 use crate::{
     actors::{
@@ -112,12 +113,23 @@ impl Connection {
             Request::Log { req, query, page, limit } => {
                 self.read(Read { req, what: What::Log { query, page, limit } });
             }
+            Request::Pids { req, domain, page, limit } => {
+                self.read(Read { req, what: What::Pids { domain, page, limit } });
+            }
+            Request::Wait { req, wait } => self.wait(req, Awaits::Event(wait)),
+            Request::Outcome { req, id, options } => self.wait(req, Awaits::Outcome(id, options)),
             wish => {
                 let req = wish.req().unwrap_or_default();
                 if let Err(fault) = self.wish(wish) {
                     self.outlet.answer(req, Err(fault));
                 }
             }
+        }
+    }
+
+    fn wait(&mut self, req: Req, awaits: Awaits) {
+        if let Err(fault) = self.waits.begin(req, awaits) {
+            self.outlet.answer(req, Err(fault));
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{EventId, Outcome, Uid},
+    event::{EventId, Fault, Outcome, Uid, code},
     wire::{Attempt, Req, Token},
 };
 
@@ -95,4 +95,13 @@ impl Effects {
             self.npm.push((event, links));
         }
     }
+}
+
+/// The answer to who doesn't hold the claim that it names.
+pub fn claim_lost() -> Fault {
+    Fault::refused(
+        code::CLAIM_LOST,
+        "this link doesn't hold that claim: the event was offered to somebody else, or its outcome is recorded; \
+         drop the result",
+    )
 }

@@ -2,14 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use tokio::sync::oneshot;
+
 use super::effects::Verdict;
 use crate::{
     actors::{
         dispatched::Dispatched,
         mail::mail,
         outlet::{LinkId, Outlet, Owed},
+        waiters::WaitKey,
     },
-    event::{Fault, Outcome, Pattern, Uid},
+    event::{EventId, Fault, Outcome, Pattern, Uid},
     store::Gone,
     wire::{ConsumeOptions, Req, Sub, Token},
 };
@@ -71,6 +74,30 @@ pub struct Dispatch {
 }
 mail!(Dispatch => ());
 
+/// A link waits for the outcome of an event: for the next word of it, once.
+#[derive(Debug)]
+pub struct AwaitOutcome {
+    /// Which wait of which link.
+    pub who: WaitKey,
+    /// Of which event.
+    pub event_id: EventId,
+    /// Hears that the outcome stands in the store, or that the event is gone.
+    pub told: oneshot::Sender<()>,
+    /// Hears that deliveries look out for it: what is recorded later is told, what was recorded before is in the store.
+    pub seated: oneshot::Sender<()>,
+}
+mail!(AwaitOutcome => ());
+
+/// A wait is over, whether it was met or not.
+#[derive(Debug)]
+pub struct ForgetOutcome {
+    /// Which wait of which link.
+    pub who: WaitKey,
+    /// Of which event.
+    pub event_id: EventId,
+}
+mail!(ForgetOutcome => ());
+
 /// Events were deleted, all of them told of by an earlier [`Dispatch`] if at all.
 #[derive(Debug)]
 pub struct Deleted {
@@ -84,6 +111,8 @@ mail!(Deleted => ());
 /// How the recording of one outcome went.
 #[derive(Debug)]
 pub struct Settled {
+    /// The event.
+    pub event_id: EventId,
     /// The claim.
     pub token: Token,
     /// What was to be recorded.

@@ -50,6 +50,8 @@ pub enum ReplyTo {
     Deleter(Deleting),
     /// Deliveries, about the outcome of a claim.
     Claim {
+        /// The event.
+        event_id: EventId,
         /// The claim.
         token: Token,
         /// What was to be recorded.
@@ -231,8 +233,9 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 drop(permit);
             }
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
-            ReplyTo::Claim { token, outcome } => {
+            ReplyTo::Claim { event_id, token, outcome } => {
                 told.recorded.settled.push(Settled {
+                    event_id,
                     token,
                     outcome,
                     result: result.map(|_| ()).map_err(Fault::from),

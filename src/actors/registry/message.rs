@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
+use super::waits::{Awaited, Found};
 use crate::{
     actors::{
         dispatched::Dispatched,
         mail::mail,
         outlet::{LinkId, Outlet, Owed},
+        waiters::WaitKey,
     },
     event::Pattern,
     store::Gone,
@@ -88,6 +92,31 @@ pub struct Unwatch {
     pub sub: Sub,
 }
 mail!(Unwatch => ());
+
+/// A link waits for an event: the first that is dispatched from here on, once.
+#[derive(Debug)]
+pub struct AwaitEvent {
+    /// Which wait of which link.
+    pub who: WaitKey,
+    /// For what.
+    pub what: Awaited,
+    /// Gets the event.
+    pub found: Found,
+    /// Hears that the registry looks out for it: what is dispatched later is told, what was dispatched before is in
+    /// the store.
+    pub seated: oneshot::Sender<()>,
+}
+mail!(AwaitEvent => ());
+
+/// A wait is over, whether it was met or not.
+#[derive(Debug)]
+pub struct ForgetEvent {
+    /// Which wait of which link.
+    pub who: WaitKey,
+    /// For what it was.
+    pub what: Awaited,
+}
+mail!(ForgetEvent => ());
 
 /// A link ended.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! Publishes from the call to the answer: waiting, in flight, in doubt, refused for now.
+//! Publishes, schedules and all else that stores events, from the call to the answer: waiting, in flight, in
+//! doubt, refused for now.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,12 +7,13 @@ use tokio::time::Instant;
 
 use super::window::Window;
 use crate::{
-    event::{Fault, NewEvent, Retry, code},
-    spoke::{PublishError, backoff::Backoff, command::PublishCommand},
-    wire::{LinkLimits, Published, Req},
+    event::{Fault, Retry},
+    spoke::{PublishError, backoff::Backoff, write::WriteCommand},
+    wire::{Answer, LinkLimits, Req, Request},
 };
 
-/// All publishes that have no answer yet.
+/// All publishes that have no answer yet. A batch is one; so is an event to be persisted or scheduled: the hub may
+/// or may not count it in its window.
 ///
 /// A publish keeps its request number for life, so the numbers give the order of the calls: what a lost link
 /// or a refusal for now brings back stands before all that came later. A refusal for now holds back
@@ -22,7 +24,7 @@ pub(super) struct Publishes {
     in_flight: HashMap<Req, InFlight>,
     deadlines: BTreeSet<(Instant, Req)>,
     window: Window,
-    data_bytes: u64,
+    limits: Option<LinkLimits>,
     held_until: Option<Instant>,
     backoff: Backoff,
     retried: u64,
@@ -30,7 +32,7 @@ pub(super) struct Publishes {
 
 #[derive(Debug)]
 struct Waiting {
-    command: PublishCommand,
+    command: WriteCommand,
     /// Why it isn't the first try.
     last: Option<Fault>,
 }
@@ -49,21 +51,21 @@ impl Publishes {
             in_flight: HashMap::new(),
             deadlines: BTreeSet::new(),
             window: Window::default(),
-            data_bytes: u64::MAX,
+            limits: None,
             held_until: None,
             backoff,
             retried: 0,
         }
     }
 
-    pub(super) fn add(&mut self, req: Req, command: PublishCommand) {
+    pub(super) fn add(&mut self, req: Req, command: WriteCommand) {
         self.deadlines.insert((command.deadline, req));
         self.waiting.insert(req, Waiting { command, last: None });
     }
 
     pub(super) fn link_up(&mut self, limits: &LinkLimits) {
         self.window = Window::of(limits);
-        self.data_bytes = limits.data_bytes;
+        self.limits = Some(limits.clone());
     }
 
     /// What was in flight is in doubt: it waits, in its old place, to be sent again under the same id.
@@ -79,47 +81,39 @@ impl Publishes {
     }
 
     /// The oldest publish that waits, if it may be sent now; from then on it is in flight.
-    pub(super) fn next(&mut self, now: Instant) -> Option<(Req, NewEvent)> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<Request> {
         if self.held_until.is_some_and(|until| now < until) {
             return None;
         }
         loop {
             let first = self.waiting.first_entry()?;
-            let event = &first.get().command.event;
-            let (len, limit) = (event.data.len(), self.data_bytes);
-            if len as u64 > limit {
+            let write = &first.get().command.write;
+            if let Some(fault) = self.limits.as_ref().and_then(|limits| write.beyond(limits)) {
                 // The hub would cut the link of a client that doesn't keep to its limits.
                 let (req, publish) = first.remove_entry();
-                let text = format!(
-                    "the data has {len} bytes, the hub takes {limit}: store it elsewhere and publish where"
-                );
-                self.finish(
-                    req,
-                    publish,
-                    Err(PublishError::Refused(Fault::refused(code::EVENT_TOO_LARGE, text))),
-                );
+                self.finish(req, publish, Err(PublishError::Refused(fault)));
                 continue;
             }
-            let weight = event.weight();
+            let weight = write.weight();
             if !self.window.take(weight) {
                 return None;
             }
             let (req, publish) = first.remove_entry();
-            let event = publish.command.event.clone();
+            let request = publish.command.write.request(req);
             self.retried += u64::from(publish.last.is_some());
             self.in_flight.insert(req, InFlight { weight, publish: Some(publish) });
-            return Some((req, event));
+            return Some(request);
         }
     }
 
-    /// Whether this answer was awaited.
-    pub(super) fn answered(&mut self, req: Req, published: Published) -> bool {
-        let Some(in_flight) = self.take(req) else { return false };
+    /// Gives the answer back if it wasn't awaited.
+    pub(super) fn answered(&mut self, req: Req, answer: Answer) -> Option<Answer> {
+        let Some(in_flight) = self.take(req) else { return Some(answer) };
         self.backoff.reset();
         if let Some(publish) = in_flight.publish {
-            self.finish(req, publish, Ok(published));
+            self.finish(req, publish, Ok(answer));
         }
-        true
+        None
     }
 
     /// A refusal without a retry is final. Gives the fault back if this answer wasn't awaited.
@@ -201,7 +195,7 @@ impl Publishes {
         Some(in_flight)
     }
 
-    fn finish(&mut self, req: Req, publish: Waiting, result: Result<Published, PublishError>) {
+    fn finish(&mut self, req: Req, publish: Waiting, result: Result<Answer, PublishError>) {
         self.deadlines.remove(&(publish.command.deadline, req));
         // A caller that has gone away needs no answer.
         let _ = publish.command.answer.send(result);

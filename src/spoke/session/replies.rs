@@ -45,7 +45,11 @@ impl Session {
             }
             Reply::Ok { req, answer } => self.answered(req, answer),
             Reply::Err { req, fault } => self.refused(req, fault, now),
-            Reply::Item { req, event } => self.queries.item(req, event),
+            Reply::Item { req, event } => {
+                if let Some(event) = self.queries.item(req, event) {
+                    self.waits.item(req, event);
+                }
+            }
             Reply::Ping(n) => self.pong = Some(n),
             Reply::Pong(_) | Reply::Welcome(_) => {}
             Reply::Online(hub) => return Heard::Hub(hub),
@@ -59,14 +63,13 @@ impl Session {
     }
 
     fn answered(&mut self, req: Req, answer: Answer) {
-        if let Answer::Published(published) = answer {
-            if !self.publishes.answered(req, published) {
-                tracing::debug!(req, "the hub answered a publish that isn't awaited");
-            }
-            return;
-        }
         let Some(asked) = self.asked.remove(&req) else {
-            if self.queries.answered(req, answer).is_some() {
+            let unknown = self
+                .publishes
+                .answered(req, answer)
+                .and_then(|answer| self.queries.answered(req, answer))
+                .and_then(|answer| self.waits.answered(req, answer));
+            if unknown.is_some() {
                 tracing::debug!(req, "the hub answered a request that isn't awaited");
             }
             return;
@@ -97,8 +100,11 @@ impl Session {
 
     pub(super) fn refused(&mut self, req: Req, fault: Fault, now: Instant) {
         let Some(asked) = self.asked.remove(&req) else {
-            let unknown =
-                self.publishes.refused(req, fault, now).or_else(|fault| self.queries.refused(req, fault));
+            let unknown = self
+                .publishes
+                .refused(req, fault, now)
+                .or_else(|fault| self.queries.refused(req, fault, now))
+                .or_else(|fault| self.waits.refused(req, fault, now));
             if let Err(fault) = unknown {
                 tracing::warn!(req, %fault, "the hub refused a request that isn't awaited");
             }

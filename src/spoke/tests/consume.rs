@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl FakeLink {
-    async fn consuming(&mut self) -> Sub {
+    pub(super) async fn consuming(&mut self) -> Sub {
         match self.request().await {
             Request::Consume { req, sub, .. } => {
                 self.ok(req, Answer::Position(0)).await;
@@ -24,12 +24,12 @@ impl FakeLink {
         }
     }
 
-    async fn claim(&mut self, sub: Sub, token: Token) {
+    pub(super) async fn claim(&mut self, sub: Sub, token: Token) {
         let event = event(&format!("e{token}"));
         self.send(Reply::Claim { sub, token, attempt: 1, seq: token, event }).await;
     }
 
-    async fn acked(&mut self) -> Token {
+    pub(super) async fn acked(&mut self) -> Token {
         match self.request().await {
             Request::Ack { req, token } => {
                 self.ok(req, Answer::Done).await;
@@ -49,7 +49,7 @@ impl FakeLink {
         }
     }
 
-    async fn stopped(&mut self, consumer: Sub) {
+    pub(super) async fn stopped(&mut self, consumer: Sub) {
         match self.request().await {
             Request::Stop { req, sub } => {
                 assert_eq!(sub, consumer);

@@ -86,3 +86,59 @@ async fn show_gives_the_event_and_its_trace() {
     });
     assert_eq!(shown, Ok((event("e1"), trace)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_log_is_of_a_process_a_child_process_an_entity_or_a_domain() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let moment = std::time::UNIX_EPOCH + Duration::from_millis(9);
+    for (mut log, json) in [
+        (
+            spoke.log("orders", "1").names(["a", "b"]).from(5).to(moment),
+            r#"{"domain":"orders","pid":"1","names":["a","b"],"from":5,"to":9}"#,
+        ),
+        (spoke.child_log("parcels", "7"), r#"{"domain":"parcels","cpid":"7"}"#),
+        (spoke.entity_log("customer-4"), r#"{"eid":"customer-4"}"#),
+        (spoke.entity_log("customer-4").domain("orders"), r#"{"domain":"orders","eid":"customer-4"}"#),
+        (spoke.domain_log("orders").names(["a"]), r#"{"domain":"orders","names":["a"]}"#),
+    ] {
+        let (page, ()) = tokio::join!(log.next_page(), async {
+            let Request::Log { req, query, .. } = link.request().await else { panic!("expected a log") };
+            assert_eq!(serde_json::to_string(&query).unwrap(), json);
+            link.ok(req, Answer::Page(String::new())).await;
+        });
+        assert_eq!(page, Ok(None));
+    }
+    for (mut log, code) in [
+        (spoke.log("orders", ""), code::INVALID_PID),
+        (spoke.log("orders", "1").names(["*"]).from(1), code::INVALID_NAME),
+        (spoke.entity_log(""), code::INVALID_EID),
+        (spoke.entity_log("e").domain("*"), code::INVALID_DOMAIN),
+        (spoke.domain_log("orders").names(["a"; 65]), code::INVALID_RECORD),
+    ] {
+        assert_eq!(log.collect(1).await.unwrap_err().code(), code);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_are_read_by_pages() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let served = tokio::spawn(async move {
+        for (page, pids, next) in [("", ["1", "2"], "p2"), ("p2", ["3", "4"], "")] {
+            let Request::Pids { req, page: asked, .. } = link.request().await else {
+                panic!("expected pids")
+            };
+            assert_eq!(asked, page);
+            let pids = pids.map(|pid| Pid::parse(pid).unwrap()).to_vec();
+            link.ok(req, Answer::Pids { pids, next: next.to_owned() }).await;
+        }
+        link
+    });
+    let mut pids = spoke.pids("orders").page_size(2);
+    let all = pids.collect(10).await.unwrap();
+    assert_eq!(all.iter().map(Pid::as_str).collect::<Vec<_>>(), ["1", "2", "3", "4"]);
+    assert_eq!(pids.next_page().await, Ok(None));
+    assert_eq!(spoke.pids("*").next_page().await.unwrap_err().code(), code::INVALID_DOMAIN);
+    drop(served.await.unwrap());
+}

@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl FakeLink {
-    async fn subscribed(&mut self, position: u64) -> Sub {
+    pub(super) async fn subscribed(&mut self, position: u64) -> Sub {
         match self.request().await {
             Request::Subscribe { req, sub, .. } => {
                 self.ok(req, Answer::Position(position)).await;
@@ -17,7 +17,7 @@ impl FakeLink {
         }
     }
 
-    async fn event(&mut self, sub: Sub, seq: u64) {
+    pub(super) async fn event(&mut self, sub: Sub, seq: u64) {
         self.send(Reply::Event { subs: vec![sub], seq, event: event(&format!("e{seq}")) }).await;
     }
 }

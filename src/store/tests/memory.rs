@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use super::*;
+use crate::wire::LogOf;
 
 #[tokio::test]
 async fn it_is_opened_and_closed_as_a_file_is() {
@@ -44,8 +45,8 @@ async fn a_commit_passes_the_reads_that_wait() {
         .map(|_| {
             let (store, done) = (store.clone(), done.clone());
             tokio::spawn(async move {
-                let (domain, pid) = (event("x").domain, event("x").pid);
-                store.log_page(&domain, &pid, None, 1_000, 1_000_000).await.unwrap();
+                let of = LogOf::Process { domain: event("x").domain, pid: event("x").pid };
+                store.log_page(&of.into(), None, 1_000, 1_000_000).await.unwrap();
                 done.fetch_add(1, Ordering::Relaxed);
             })
         })

@@ -2,56 +2,8 @@
 
 use super::*;
 
-fn at(id_text: &str, timestamp: i64) -> Event {
-    Event { timestamp, ..event(id_text) }
-}
-
 fn sized(id_text: &str, bytes: usize) -> Event {
     Event { data: Data::from_value(&"x".repeat(bytes - 2)).unwrap(), ..event(id_text) }
-}
-
-async fn whole_log(store: &Store, limit: usize, max_bytes: usize) -> Vec<Vec<String>> {
-    let (domain, pid) = (event("x").domain, event("x").pid);
-    let mut pages = Vec::new();
-    let mut after: Option<LogKey> = None;
-    loop {
-        let (events, next) = store.log_page(&domain, &pid, after.as_ref(), limit, max_bytes).await.unwrap();
-        pages.push(events.iter().map(|event| event.id.to_string()).collect());
-        match next {
-            // Through the token, as a client would.
-            Some(key) => after = Some(key.to_string().parse().unwrap()),
-            None => return pages,
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_log_is_in_order_of_time_then_number_then_id() {
-    let store = memory().await;
-    store
-        .commit(vec![
-            publish(at("b", AT + 1), 1),
-            publish(at("z", AT), 3),
-            publish(at("y", AT), 4),
-            publish(at("a", AT), 9),
-            publish(Event { pid: Pid::parse("other").unwrap(), ..at("o", AT) }, 10),
-        ])
-        .await;
-    for id in ["n", "m"] {
-        let at = time::text(AT);
-        let text = format!(
-            "INSERT INTO event (id, timestamp, domain, pid, name, data) \
-             VALUES ('{id}', '{at}', 'orders', 'order-1', 'created', '1')"
-        );
-        sql(&store, &text).await;
-    }
-    let all = ["z", "y", "a", "m", "n", "b"];
-    for limit in 1..8 {
-        let pages = whole_log(&store, limit, 1_000_000).await;
-        assert_eq!(pages.concat(), all, "{limit}");
-        assert!(pages.iter().all(|page| page.len() <= limit));
-        assert_eq!(pages.len(), all.len().div_ceil(limit));
-    }
 }
 
 #[tokio::test]
@@ -61,7 +13,7 @@ async fn pages_end_by_bytes_and_hold_at_least_one() {
     let events =
         sizes.iter().enumerate().map(|(n, size)| publish(sized(&format!("e{n}"), *size), n as u64 + 1));
     store.commit(events.collect()).await;
-    let pages = whole_log(&store, 100, 1_000).await;
+    let pages = log::pages(&store, &log::of_process(), 100, 1_000).await;
     assert_eq!(pages, [vec!["e0", "e1"], vec!["e2"], vec!["e3"], vec!["e4"]]);
 
     let mut seqs = Vec::new();
@@ -100,17 +52,6 @@ async fn open_pages_hold_what_has_no_outcome_with_its_attempts() {
     assert_eq!(counts, Counts { events: 6, published: 5, success: 1, failed: 1, open: 3 });
     assert_eq!(store.last_seq(&uid("HUB-2")).await.unwrap(), 2);
     assert_eq!(store.last_seq(&uid("HUB-3")).await.unwrap(), 0);
-}
-
-#[tokio::test]
-async fn a_token_of_another_query_is_refused() {
-    let store = memory().await;
-    store.commit(vec![publish(event("a"), 1), publish(event("b"), 2)]).await;
-    let (domain, pid) = (event("x").domain, event("x").pid);
-    let (_, next) = store.log_page(&domain, &pid, None, 1, 1_000).await.unwrap();
-    let other = Pid::parse("order-2").unwrap();
-    let error = store.log_page(&domain, &other, next.as_ref(), 1, 1_000).await.unwrap_err();
-    assert!(matches!(error, StoreError::InvalidPage));
 }
 
 #[tokio::test]
@@ -188,7 +129,7 @@ async fn open_pages_leave_out_what_the_patterns_rule_out() {
     }
 }
 
-async fn plan(store: &Store, text: String, values: Vec<sea_orm::Value>) -> String {
+pub(super) async fn plan(store: &Store, text: String, values: Vec<sea_orm::Value>) -> String {
     let rows = store
         .readers
         .query_all_raw(sql::statement(format!("EXPLAIN QUERY PLAN {text}"), values))
@@ -207,15 +148,6 @@ async fn the_hot_reads_use_their_indexes() {
         let open = plan(&store, format!("SELECT {} {tail} LIMIT 10", events::EVENT), values).await;
         assert!(open.contains("USING INDEX event_published_open (v1_hub=? AND seq>?)"), "{open}");
         assert!(!open.contains("SCAN") && !open.contains("TEMP B-TREE"), "{open}");
-    }
-
-    let (domain, pid) = (event("x").domain, event("x").pid);
-    let key = LogKey { query: page::query(&domain, &pid), timestamp: AT, seq: Some(4), id: id("e") };
-    for (after, bound) in [(None, ""), (Some(&key), " AND timestamp>?")] {
-        let (tail, values) = events::log_tail(&domain, &pid, after);
-        let log = plan(&store, format!("SELECT {} {tail} LIMIT 10", events::EVENT), values).await;
-        assert!(log.contains(&format!("USING INDEX event_log (domain=? AND pid=?{bound})")), "{log}");
-        assert!(!log.contains("SCAN") && !log.contains("TEMP B-TREE FOR ORDER BY"), "{log}");
     }
 
     let attempts = plan(&store, "SELECT count(*) FROM v1_attempt WHERE event_id = 'e'".into(), vec![]).await;

@@ -11,6 +11,7 @@ use eventflow::{
     event::{Domain, EventId, Pid, Uid},
     spoke::{Consume, Consumer, Publish, Spoke},
     store::{Counts, Place, Store, StoreConfig},
+    wire::LogOf,
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -219,11 +220,11 @@ impl Tally {
         let store = Store::open(&StoreConfig::new(Place::File(database))).await.unwrap();
         let mut stored = BTreeSet::new();
         for number in 0..PIDS {
-            let (domain, pid) = (Domain::parse("load").unwrap(), Pid::parse(pid(number)).unwrap());
+            let domain = Domain::parse("load").unwrap();
+            let query = LogOf::Process { domain, pid: Pid::parse(pid(number)).unwrap() }.into();
             let mut page = None;
             loop {
-                let (events, next) =
-                    store.log_page(&domain, &pid, page.as_ref(), 1_000, 1 << 20).await.unwrap();
+                let (events, next) = store.log_page(&query, page.as_ref(), 1_000, 1 << 20).await.unwrap();
                 stored.extend(events.into_iter().map(|event| event.id.to_string()));
                 page = next;
                 if page.is_none() {

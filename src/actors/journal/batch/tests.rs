@@ -95,8 +95,10 @@ fn a_batch_is_taken_whole_and_a_deletion_is_alone() {
 #[test]
 fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
     let refused = || StoreError::ClaimLost { id: EventId::parse("e1").unwrap() };
-    let claim =
-        |token| Reply { to: ReplyTo::Claim { token, outcome: Outcome::Success }, events: Events::None };
+    let claim = |token| {
+        let event_id = EventId::parse("e1").unwrap();
+        Reply { to: ReplyTo::Claim { event_id, token, outcome: Outcome::Success }, events: Events::None }
+    };
     let attempt = || Reply { to: ReplyTo::Attempt, events: Events::None };
     let replies = vec![claim(1), attempt(), claim(2), attempt()];
     let results = vec![Ok(Written::Finished), Ok(Written::Done), Err(refused()), Err(refused())];

@@ -49,11 +49,39 @@ async fn a_full_database_refuses_events_and_still_takes_outcomes_beside_them() {
     one(&store, publish(event("a"), 1)).await.unwrap();
     one(&store, publish(event("b"), 2)).await.unwrap();
     let big = |n: u64| publish(large(&format!("big{n}"), 700_000), 10 + n);
-    let batch = vec![finish("a", 1, Outcome::Success), big(1), big(2), finish("b", 2, Outcome::Dead)];
+    let together = (0..2).map(|n| Placed { event: large(&format!("in{n}"), 700_000), seq: 20 + n }).collect();
+    let batch = vec![
+        finish("a", 1, Outcome::Success),
+        big(1),
+        Write::Persist(large("stored", 700_000)),
+        Write::Batch { events: together, publisher: uid("SPOKE-1"), hub: hub() },
+        finish("b", 2, Outcome::Dead),
+    ];
     let answers = store.commit(batch).await;
-    assert_eq!(answers.iter().map(code_of).collect::<Vec<_>>(), ["ok", code::DB_FULL, code::DB_FULL, "ok"]);
+    let full = code::DB_FULL;
+    assert_eq!(answers.iter().map(code_of).collect::<Vec<_>>(), ["ok", full, full, full, "ok"]);
     let counts = store.counts(&hub()).await.unwrap();
     assert_eq!((counts.success, counts.failed, counts.events), (1, 1, 2));
+}
+
+#[tokio::test]
+async fn a_full_database_lets_events_be_deleted_and_has_room_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file(&StoreConfig { max_bytes: Some(1 << 20), ..in_file(&folder) }).await;
+    let mut stored = 0;
+    while one(&store, publish(large(&format!("e{stored}"), 20_000), stored + 1)).await.is_ok() {
+        stored += 1;
+    }
+    // To the last page.
+    while one(&store, publish(event(&format!("small{stored}")), stored + 1)).await.is_ok() {
+        stored += 1;
+    }
+    let (domain, pid) = (event("x").domain, event("x").pid);
+    let what = crate::wire::Deletion::Log { domain, pid };
+    let delete = Delete { what, before: None, most: 1_000, by: uid("SPOKE-1"), hub: hub(), at: AT };
+    let Ok(Written::Deleted(deleted)) = one(&store, Write::Delete(delete)).await else { panic!("deleted") };
+    assert_eq!(deleted.gone.len() as u64, stored);
+    one(&store, publish(large("fits", 700_000), 10_000)).await.unwrap();
 }
 
 /// A program that holds the write lock.
@@ -151,7 +179,7 @@ fn futures_are_send() {
     is_send(
         |store| async move { store.open_page(&hub(), 0, (&Pattern::any(), &Pattern::any()), 1, 1).await },
     );
-    is_send(|store| async move { store.log_page(&event("e").domain, &event("e").pid, None, 1, 1).await });
+    is_send(|store| async move { store.pids_page(&event("e").domain, None, 1).await });
     is_send(|store| async move { store.trace(&id("e")).await });
     is_send(|store| async move { store.register_hub(&hub_row("H")).await });
     is_send(|store| async move { crate::pki::CertificateRows::current(&store, "id").await });

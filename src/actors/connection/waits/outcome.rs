@@ -1,0 +1,112 @@
+//! Waiting for the outcome of an event.
+
+use std::time::Duration;
+
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+
+use super::{Around, not_seated};
+use crate::{
+    actors::{
+        connection::restart,
+        deliveries::{AwaitOutcome, ForgetOutcome},
+        waiters::WaitKey,
+    },
+    event::{EventId, Fault, code},
+    store::Standing,
+    wire::{Answer, OutcomeOptions},
+};
+
+/// How often an event is looked at whose outcome another program is about to write.
+const LOOK_CLAIMED: Duration = Duration::from_millis(500);
+/// And any other, for what nobody tells this hub: that another program has claimed the event, or deleted it.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Waits for the outcome of an event, recorded or to come.
+///
+/// # Errors
+/// It didn't come in time, or there is no such event.
+pub async fn wait(
+    around: &Around,
+    who: WaitKey,
+    id: EventId,
+    options: OutcomeOptions,
+) -> Result<Answer, Fault> {
+    if let Some(group) = options.group {
+        return Err(Fault::refused(
+            code::UNSUPPORTED,
+            format!("the group {group:?}: this hub has only the default group yet: leave the group out"),
+        ));
+    }
+    if options.timeout_ms == 0 {
+        return Ok(match around.standing(&id).await? {
+            Standing::Ended(ended) => Answer::Outcome(Some(Box::new(ended))),
+            Standing::Open { .. } => Answer::Outcome(None),
+        });
+    }
+    let timeout = Duration::from_millis(options.timeout_ms);
+    let deadline = Instant::now() + timeout;
+    loop {
+        let (_seat, told) = Seat::take(around, who, id.clone()).await?;
+        let pause = match around.standing(&id).await? {
+            Standing::Ended(ended) => return Ok(Answer::Outcome(Some(Box::new(ended)))),
+            Standing::Open { claimed: true } => LOOK_CLAIMED,
+            Standing::Open { claimed: false } => LOOK,
+        };
+        let look = Instant::now() + pause;
+        match timeout_at(deadline.min(look), told).await {
+            // There is something to see now.
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Err(restart()),
+            Err(_) if look < deadline => {}
+            Err(_) => return Err(timed_out(&id, timeout)),
+        }
+    }
+}
+
+impl Around {
+    async fn standing(&self, id: &EventId) -> Result<Standing, Fault> {
+        let _turn = self.turn().await;
+        Ok(self.store.standing(id).await?)
+    }
+}
+
+/// A place with deliveries, given back however the wait ends.
+struct Seat<'a> {
+    around: &'a Around,
+    who: WaitKey,
+    event_id: EventId,
+}
+
+impl<'a> Seat<'a> {
+    /// Takes a place; the receiver hears that there is something to see.
+    async fn take(
+        around: &'a Around,
+        who: WaitKey,
+        event_id: EventId,
+    ) -> Result<(Self, oneshot::Receiver<()>), Fault> {
+        let ((seated, taken), (told, hears)) = (oneshot::channel(), oneshot::channel());
+        let wait = AwaitOutcome { who, event_id: event_id.clone(), told, seated };
+        around.core.deliveries.offer(wait).map_err(not_seated)?;
+        let seat = Self { around, who, event_id };
+        taken.await.map_err(|_| restart())?;
+        Ok((seat, hears))
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        // One per wait.
+        let forget = ForgetOutcome { who: self.who, event_id: self.event_id.clone() };
+        self.around.core.deliveries.signal(forget);
+    }
+}
+
+fn timed_out(id: &EventId, timeout: Duration) -> Fault {
+    Fault::refused(
+        code::WAIT_TIMEOUT,
+        format!("the event {id:?} got no outcome within {timeout:?}: wait again, or for longer"),
+    )
+}

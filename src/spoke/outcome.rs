@@ -1,0 +1,59 @@
+//! How an event ended: waited for, or looked at.
+
+use std::time::Duration;
+
+use super::{ReadError, Spoke, WaitError, command::Wanted, query::Query, wait::looked, write::surprising};
+use crate::{
+    event::EventId,
+    wire::{Answer, Ended},
+};
+
+impl Spoke {
+    /// Waits for the outcome of an event: `success`, `dead` with its error, or `expired`. It waits as
+    /// [`Spoke::wait`] does.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// # async fn example(spoke: eventflow::spoke::Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// let ended = spoke.outcome("01K0EXAMPLE", Duration::from_secs(10)).await?;
+    /// println!("{} {}", ended.state, ended.error);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`WaitError::TimedOut`] if there was none in time, [`WaitError::NotFound`] if there is no such event.
+    pub async fn outcome(&self, id: &str, timeout: Duration) -> Result<Ended, WaitError> {
+        if timeout.is_zero() {
+            let now = self.outcome_now(id).await.map_err(|error| looked(error, Some(id.to_owned())))?;
+            return now.ok_or(WaitError::TimedOut { waited: timeout });
+        }
+        let wanted = Wanted::Outcome(EventId::parse(id)?);
+        match self.inner.port.wait(wanted, timeout, Some(id.to_owned())).await?.answer {
+            Answer::Outcome(Some(ended)) => Ok(*ended),
+            other => Err(WaitError::Refused(surprising(&other))),
+        }
+    }
+
+    /// The outcome of an event, if it has one by now.
+    ///
+    /// ```no_run
+    /// # async fn example(spoke: eventflow::spoke::Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// match spoke.outcome_now("01K0EXAMPLE").await? {
+    ///     Some(ended) => println!("{}", ended.state),
+    ///     None => println!("it is still to be done"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ReadError::NotFound`] if there is no such event, else why it couldn't be read.
+    pub async fn outcome_now(&self, id: &str) -> Result<Option<Ended>, ReadError> {
+        match self.inner.port.query(Query::Outcome(EventId::parse(id)?)).await?.answer {
+            Answer::Outcome(ended) => Ok(ended.map(|ended| *ended)),
+            other => Err(ReadError::Refused(surprising(&other))),
+        }
+    }
+}

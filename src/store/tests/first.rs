@@ -1,0 +1,144 @@
+//! What waits look for: the first event after a place in the order of dispatch, and the outcome of an event.
+
+use super::{reads::plan, *};
+use crate::wire::Ended;
+
+fn named(id_text: &str, name: &str, rid: Option<&str>) -> Event {
+    let name = Name::parse(name.to_owned()).unwrap();
+    Event { name, rid: rid.map(id), ..event(id_text) }
+}
+
+async fn first(store: &Store, names: &[&str], above: u64) -> Option<String> {
+    let names: Vec<_> = names.iter().map(|name| Name::parse((*name).to_owned()).unwrap()).collect();
+    let (domain, pid) = (event("x").domain, event("x").pid);
+    let found = store.first_of_process(&domain, &pid, &names, above).await.unwrap();
+    found.map(|event| event.id.to_string())
+}
+
+/// An event of the time `AT` as the npm stack stores it, published at `AT` + `ms`.
+async fn foreign(store: &Store, id: &str, published: Option<i64>) {
+    let at = time::text(AT);
+    let event = format!(
+        "INSERT INTO event (id, timestamp, domain, pid, name, data) \
+         VALUES ('{id}', '{at}', 'orders', 'order-1', 'created', '1')"
+    );
+    sql(store, &event).await;
+    if let Some(ms) = published {
+        let at = time::text(AT + ms);
+        let row = format!(
+            "INSERT INTO event_published (event_id, published, publisher) VALUES ('{id}', '{at}', 'NPM-1')"
+        );
+        sql(store, &row).await;
+    }
+}
+
+#[tokio::test]
+async fn the_order_of_dispatch_decides_which_is_first() {
+    let store = memory().await;
+    let at = u64::try_from(AT).unwrap() * 1_000;
+    foreign(&store, "stored", None).await;
+    foreign(&store, "npm", Some(5)).await;
+    store
+        .commit(vec![
+            publish(named("b", "paid", None), at + 2_000),
+            publish(named("a", "created", None), at + 7_000),
+            publish(Event { pid: Pid::parse("other").unwrap(), ..event("o") }, at + 1),
+        ])
+        .await;
+    assert_eq!(first(&store, &[], 0).await.as_deref(), Some("b"));
+    assert_eq!(first(&store, &["created"], 0).await.as_deref(), Some("npm"));
+    assert_eq!(first(&store, &["created", "paid"], at + 2_000).await.as_deref(), Some("npm"));
+    assert_eq!(first(&store, &[], at + 5_000).await.as_deref(), Some("a"));
+    assert_eq!(first(&store, &[], at + 7_000).await, None);
+    assert_eq!(first(&store, &[], u64::MAX).await, None);
+    assert_eq!(first(&store, &["sent"], 0).await, None);
+    let position = async |id_text: &str| store.position(&id(id_text)).await;
+    assert_eq!(position("b").await.unwrap(), Some(at + 2_000));
+    assert_eq!(position("npm").await.unwrap(), Some(at + 5_000));
+    assert_eq!(position("stored").await.unwrap(), None);
+    assert!(matches!(position("nothing").await, Err(StoreError::EventNotFound { .. })));
+}
+
+#[tokio::test]
+async fn what_waits_for_its_time_is_not_dispatched() {
+    let store = memory().await;
+    foreign(&store, "later", Some(0)).await;
+    sql(
+        &store,
+        "INSERT INTO event_scheduled (event_id, scheduled) VALUES ('later', '2027-01-01 00:00:00.000')",
+    )
+    .await;
+    assert_eq!(first(&store, &[], 0).await, None);
+    assert_eq!(store.position(&id("later")).await.unwrap(), None);
+    let ran = AT + 60_001;
+    sql(&store, &format!("UPDATE event_scheduled SET executed = '{}'", time::text(ran))).await;
+    assert_eq!(first(&store, &[], 0).await.as_deref(), Some("later"));
+    let position = u64::try_from(ran).unwrap() * 1_000;
+    assert_eq!(store.position(&id("later")).await.unwrap(), Some(position));
+    assert_eq!(first(&store, &[], position - 1).await.as_deref(), Some("later"));
+}
+
+#[tokio::test]
+async fn the_first_answer_is_found_by_its_rid() {
+    let store = memory().await;
+    store.commit(vec![publish(event("question"), 1)]).await;
+    assert_eq!(store.first_answer(&id("question")).await.unwrap(), None);
+    let answers = vec![
+        publish(named("z", "answered", Some("question")), 2),
+        publish(named("a", "answered", Some("question")), 3),
+    ];
+    store.commit(answers).await;
+    assert_eq!(store.first_answer(&id("question")).await.unwrap().unwrap().id, id("z"));
+}
+
+#[tokio::test]
+async fn the_standing_of_an_event_is_its_outcome_once_it_has_one() {
+    let store = memory().await;
+    let standing = async |id_text: &str| store.standing(&id(id_text)).await.unwrap();
+    foreign(&store, "stored", None).await;
+    foreign(&store, "npm", Some(1)).await;
+    store
+        .commit(["open", "good", "bad"].iter().zip(1..).map(|(id, seq)| publish(event(id), seq)).collect())
+        .await;
+    let open = Standing::Open { claimed: false };
+    assert_eq!((standing("stored").await, standing("npm").await), (open.clone(), open.clone()));
+    assert_eq!(standing("open").await, open);
+    sql(
+        &store,
+        "UPDATE event_published SET consumed_spoke = '2026-11-30 00:00:00.000' WHERE event_id = 'npm'",
+    )
+    .await;
+    assert_eq!(standing("npm").await, Standing::Open { claimed: true });
+
+    let dead = Write::Finish {
+        event_id: id("bad"),
+        seq: 3,
+        outcome: Outcome::Dead,
+        consumer: uid("SPOKE-2"),
+        at: AT + 9,
+        attempt: Some(AttemptRow { error: "no such customer".into(), ..attempt("bad", 2) }),
+    };
+    store.commit(vec![Write::Attempt(attempt("bad", 1)), dead, finish("good", 2, Outcome::Success)]).await;
+    let ended = |state: &str, ended, error: &str| {
+        let (state, error) = (state.to_owned(), error.to_owned());
+        Standing::Ended(Ended { state, consumer: Some(uid("SPOKE-2")), ended, error })
+    };
+    assert_eq!(standing("good").await, ended("success", AT + 5, ""));
+    assert_eq!(standing("bad").await, ended("dead", AT + 9, "no such customer"));
+    assert!(matches!(store.standing(&id("nothing")).await, Err(StoreError::EventNotFound { .. })));
+}
+
+#[tokio::test]
+async fn waits_look_by_an_index() {
+    let store = memory().await;
+    let names = [event("x").name];
+    let (sql, values) = super::super::first::of_process(&event("x").domain, &event("x").pid, &names, 1);
+    let log = plan(&store, sql, values).await;
+    assert!(log.contains("SEARCH e USING INDEX event_log (domain=? AND pid=?)"), "{log}");
+    let (sql, values) = super::super::first::of_answers(&id("e"));
+    let answers = plan(&store, sql, values).await;
+    assert!(answers.contains("SEARCH e USING INDEX event_rid (rid=?)"), "{answers}");
+    for plan in [log, answers] {
+        assert!(!plan.contains("SCAN"), "{plan}");
+    }
+}

@@ -1,7 +1,8 @@
 //! The cast. An event goes one way through it, in batches: [`connection`] decodes what one read brought,
 //! [`journal`] commits all that waits in one transaction and answers the publishers, [`registry`] finds the
 //! subscribers, [`deliveries`] chooses consumers, the links' writers send what is queued; acks go back to the
-//! journal. [`listener`] lets links in, [`announcer`] tells other hubs, [`monitor`] keeps the log table and the gauges.
+//! journal. [`scheduler`] hands the journal what is due. [`listener`] lets links in, [`announcer`] tells other hubs,
+//! [`monitor`] keeps the log table and the gauges, [`warden`] the certificates.
 //!
 //! Actors know each other only by the handles that the hub gives them. Payload is shared, an event is encoded
 //! once, and every queue has a bound: see the passport at the top of each actor.
@@ -19,7 +20,10 @@ pub mod monitor;
 pub mod npm;
 pub mod outlet;
 pub mod registry;
+pub mod scheduler;
+pub mod snapshot;
 pub mod waiters;
+pub mod warden;
 
 use std::time::Duration;
 

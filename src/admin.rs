@@ -4,7 +4,12 @@
 //! - `GET /readyz`: 200 when the hub takes work, else 503; a JSON body says the state and why.
 //! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
 //! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
+//! - `GET /actors`, with the token: the state and the numbers of each kind of actor.
+//! - `GET /log`, `PUT /log`, with the token: the log level, looked at and changed while the hub runs.
 //! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
+//! - `GET /certificates`, with the token: all certificates, page by page.
+//! - `POST /certificates`, with the token: issues a leaf for a spoke; the answer is its bundle.
+//! - `POST /certificates/revoke`, with the token: revokes what an id has, and cuts its links.
 //! - anything else: 401 without the operator's token (`Authorization: Bearer …`), 404 with it.
 //!
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;
@@ -13,8 +18,10 @@
 
 mod access;
 mod backup;
+mod certificates;
 mod endpoint;
 mod inspect;
+mod log;
 mod problem;
 mod status;
 mod token;
@@ -36,7 +43,11 @@ use crate::{
 };
 
 pub use backup::{Backup, Snapshot};
+pub use certificates::{
+    Certificate, CertificatePage, Certificates, IssueCertificate, IssuedBundle, RevokedCertificates,
+};
 pub use inspect::{About, Inspect};
+pub use log::LogControl;
 pub use status::HubStatus;
 pub use token::{AdminToken, TOKEN_FILE};
 
@@ -67,8 +78,12 @@ pub struct AdminState {
     pub token: AdminToken,
     /// What the hub tells about itself.
     pub inspect: Arc<dyn Inspect>,
+    /// Who can change how much the log tells, if the host lets anybody.
+    pub log: Option<Arc<dyn LogControl>>,
     /// Copies its database.
     pub backup: Arc<dyn Backup>,
+    /// Issues and revokes.
+    pub certificates: Arc<dyn Certificates>,
 }
 
 /// Why there is no admin HTTP.

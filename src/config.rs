@@ -55,6 +55,8 @@ pub struct HubConfig {
     pub log: LogSettings,
     /// How links of the npm dialect are kept.
     pub npm: NpmSettings,
+    /// Scheduled events.
+    pub schedules: ScheduleSettings,
 }
 
 /// Names, addresses and the signal that stops the hub.
@@ -213,6 +215,13 @@ pub struct NpmSettings {
     pub online_timeout: Duration,
 }
 
+/// How scheduled events are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScheduleSettings {
+    /// How often the database is looked at for what others put there.
+    pub poll: Duration,
+}
+
 impl Default for HubConfig {
     fn default() -> Self {
         Self {
@@ -226,6 +235,7 @@ impl Default for HubConfig {
             admin: AdminSettings::default(),
             log: LogSettings { format: LogFormat::Human, level: LogLevel::Info },
             npm: NpmSettings { keep_alive: Duration::from_secs(60), online_timeout: Duration::from_secs(5) },
+            schedules: ScheduleSettings { poll: Duration::from_secs(1) },
         }
     }
 }

@@ -26,12 +26,15 @@
 //!   for [`HubHandle::end`] beside its signals to learn of a hub that gave up.
 //! - **The log**: the hub writes to [`tracing`](https://docs.rs/tracing) and installs no subscriber, so that
 //!   `HubConfig`'s `log` has no effect here, and neither has its `hub.signal_quit`. A panic of an actor goes through
-//!   the host's panic hook.
+//!   the host's panic hook. A host that can change its log's level while it runs hands that to its operators by
+//!   [`HubBuilder::log_control`].
 //! - **The environment**: no variable and no file outside the data folder is read.
 //!   [`config::load`](crate::config::load) makes a [`HubConfig`] of a file's text, variables and flags, as the program
 //!   `eventflow-hub` does.
 
 mod backup;
+mod cast;
+mod certificates;
 mod core;
 mod door;
 mod drain;
@@ -42,17 +45,20 @@ mod home;
 mod inspect;
 mod start;
 
-use std::{net::SocketAddr, path::PathBuf, thread};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use cast::Onlooker;
 pub use drain::DrainOutcome;
 pub use error::HubError;
+
+pub use crate::admin::LogControl;
 
 use crate::{
     admin::AdminToken,
     config::HubConfig,
-    metrics::{ActorKind, Metrics, MetricsSnapshot, Readiness},
+    metrics::{ActorKind, ActorsReport, Metrics, MetricsSnapshot, Readiness},
     pki::Bundle,
 };
 
@@ -79,6 +85,7 @@ pub struct HubInfo {
 #[derive(Debug, Clone, Default)]
 pub struct HubBuilder {
     config: HubConfig,
+    log: Option<Arc<dyn LogControl>>,
     in_memory: bool,
 }
 
@@ -107,6 +114,14 @@ impl HubBuilder {
     #[must_use]
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.config.data = folder.into();
+        self
+    }
+
+    /// Lets operators look at the program's log level and change it, by `GET` and `PUT /log` of the admin HTTP. Without
+    /// it the log is the host's alone.
+    #[must_use]
+    pub fn log_control(mut self, log: impl LogControl + 'static) -> Self {
+        self.log = Some(Arc::new(log));
         self
     }
 
@@ -146,6 +161,11 @@ impl HubBuilder {
             thread::Builder::new()
                 .name("eventflow-hub".into())
                 .spawn(move || {
+                    // Whatever is logged in this thread, this hub logs. The span has a target of its own: a host with
+                    // one hub may turn it off.
+                    let span =
+                        tracing::error_span!(target: "eventflow::hub::span", "hub", hub.id = tracing::field::Empty);
+                    let _entered = span.enter();
                     let system = actix_rt::System::new();
                     let run = start::run(self, metrics, readiness, ready, asked);
                     let end = system.block_on(run);
@@ -172,8 +192,9 @@ impl HubBuilder {
 #[derive(Debug)]
 pub(crate) struct Started {
     info: HubInfo,
-    bundle: Bundle,
+    bundle: watch::Receiver<Bundle>,
     token: AdminToken,
+    onlooker: Onlooker,
 }
 
 /// How a hub's life ended: drained, or given up.
@@ -182,7 +203,7 @@ pub(crate) enum End {
     /// By [`HubHandle::shutdown`].
     Drained(DrainOutcome),
     /// By a failure; what could be drained was.
-    Failed(std::sync::Arc<HubError>),
+    Failed(Arc<HubError>),
 }
 
 /// What a handle asks of its hub. A handful in a life.
@@ -190,6 +211,7 @@ pub(crate) enum End {
 pub(crate) enum Command {
     Shutdown,
     Panic(ActorKind),
+    Stall(Duration),
 }
 
 /// A running hub. Dropping it stops the hub without waiting for the drain to end.
@@ -210,11 +232,11 @@ impl HubHandle {
         &self.started.info
     }
 
-    /// The operator's credentials, as they were at the start: what clients in this program connect with. They are
-    /// secret, and hold for 90 days unless configured otherwise.
+    /// The operator's credentials, as they are now: what clients in this program connect with. They are secret. The
+    /// hub renews them in time; a client that is connected renews its copy by itself.
     #[must_use]
     pub fn bundle(&self) -> Bundle {
-        self.started.bundle.clone()
+        self.started.bundle.borrow().clone()
     }
 
     /// What opens the admin HTTP's endpoints for operators: `Authorization: Bearer <token>`.
@@ -227,6 +249,12 @@ impl HubHandle {
     #[must_use]
     pub fn metrics(&self) -> MetricsSnapshot {
         self.metrics.snapshot()
+    }
+
+    /// What each kind of actor tells about itself, with its numbers; `GET /actors` answers the same. It takes half a
+    /// second at most: who doesn't answer in that time is shown as late, and who isn't there as gone.
+    pub async fn actors(&self) -> ActorsReport {
+        self.started.onlooker.report(&self.metrics).await
     }
 
     /// Whether it can be given work; the receiver can wait for a change.
@@ -260,6 +288,12 @@ impl HubHandle {
             Ok(Some(End::Failed(error))) => Err(HubError::Failed(error.clone())),
             Ok(None) | Err(_) => Err(HubError::Vanished),
         }
+    }
+
+    /// Makes the registry deaf for so long, to see that nobody waits for it.
+    #[doc(hidden)]
+    pub fn inject_stall(&self, length: Duration) {
+        let _ = self.commands.send(Command::Stall(length));
     }
 
     /// Makes an actor of the core panic, to see that nothing is lost by it.

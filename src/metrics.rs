@@ -4,6 +4,7 @@
 //! a few relaxed atomics, without a lock; reading ([`Metrics::snapshot`], [`Metrics::render`]) copies them.
 //! Every metric's name stands in `metrics/names.rs`, and labels come from closed sets only.
 
+mod actors;
 mod hub;
 mod instrument;
 mod label;
@@ -15,6 +16,7 @@ mod snapshot;
 
 use std::sync::Arc;
 
+pub use actors::{ActorReport, ActorsReport, Told};
 pub use hub::HubMetrics;
 pub use instrument::{Counter, Gauge, Histogram};
 pub use label::{

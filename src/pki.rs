@@ -13,6 +13,7 @@ mod error;
 mod files;
 mod identity;
 mod ids;
+mod key;
 mod secret;
 pub mod tls;
 mod x509;
@@ -20,7 +21,11 @@ mod x509;
 #[cfg(feature = "hub")]
 pub mod authority;
 #[cfg(feature = "hub")]
+mod inspect;
+#[cfg(feature = "hub")]
 mod operator;
+#[cfg(feature = "hub")]
+mod revocation;
 #[cfg(test)]
 #[cfg(feature = "hub")]
 pub(crate) mod testing;
@@ -38,12 +43,17 @@ pub use bundle::Bundle;
 pub use error::PkiError;
 pub use identity::{Identity, peer_uid};
 pub use ids::{MAX_NAME, check_name, new_id};
+pub use key::FreshKey;
 pub use secret::Secret;
 
 #[cfg(feature = "hub")]
 pub use authority::{Authority, CertificateRow, CertificateRows, Issued, Lifetimes, Names};
 #[cfg(feature = "hub")]
+pub use inspect::{CertificateFacts, CertificateKind};
+#[cfg(feature = "hub")]
 pub use operator::{ensure_operator_bundle, operator_bundle};
+#[cfg(feature = "hub")]
+pub use revocation::{Fingerprint, Revoked, revocation_time};
 #[cfg(feature = "hub")]
 pub use vault::Vault;
 
@@ -53,7 +63,6 @@ pub const DEFAULT_HUB_NAME: &str = "EVENTFLOW-HUB";
 pub const DEFAULT_SPOKE_NAME: &str = "EVENTFLOW-SPOKE";
 
 /// How far before its issue a certificate starts to hold, for peers whose clock is late.
-#[cfg(feature = "hub")]
 pub(crate) const BACKDATE: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// The cryptography of every TLS configuration, signature check and random number here.
@@ -67,7 +76,6 @@ pub fn provider() -> Arc<CryptoProvider> {
 }
 
 /// Fills an array from the provider's secure source.
-#[cfg(feature = "hub")]
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], PkiError> {
     let mut bytes = [0; N];
     provider().secure_random.fill(&mut bytes).map_err(|_| PkiError::Random)?;

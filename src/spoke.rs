@@ -36,6 +36,7 @@ mod command;
 mod config;
 mod consume;
 mod consumer;
+mod credentials;
 mod dial;
 mod error;
 mod handlers;
@@ -46,6 +47,7 @@ mod pids;
 mod publish;
 mod pulse;
 mod query;
+mod renewal;
 mod request;
 mod schedule;
 mod session;
@@ -73,9 +75,11 @@ use tokio::{
 use self::{
     backoff::Backoff,
     command::{Command, Found, Port, SubscribeCommand},
+    credentials::Credentials,
     dial::{Connector, Dialer, NoLink, Tls},
     lane::Lane,
     query::Query,
+    renewal::Renewer,
     session::Session,
     task::Task,
 };
@@ -92,6 +96,7 @@ pub use self::{
     log::LogReader,
     pids::PidReader,
     publish::{Pending, Publish},
+    renewal::{RenewError, Renewal},
     schedule::{Schedule, Scheduled},
     subscriber::{Subscriber, SubscriberCounts},
     subscription::{Delivery, Subscription},
@@ -119,6 +124,7 @@ struct Inner {
     room: Arc<Semaphore>,
     ids: Mutex<ulid::Generator>,
     status: watch::Receiver<Status>,
+    credentials: Arc<Credentials>,
 }
 
 /// How a link stands, at one moment.
@@ -178,11 +184,19 @@ impl Spoke {
     /// [`ConnectError`] says for each address what happened: after
     /// [`connect_deadline`](SpokeConfig::connect_deadline), or at once if every hub refuses for good.
     pub async fn connect(config: SpokeConfig) -> Result<Self, ConnectError> {
-        let tls = Tls::new(config.bundle.clone()).map_err(ConnectError::Credentials)?;
-        Self::connect_by(config, Arc::new(tls)).await
+        let credentials = Arc::new(Credentials::new(config.bundle.clone()));
+        credentials.that_hold()?;
+        let tls = Arc::new(Tls::new(credentials.clone()));
+        let spoke = Self::connect_by(config, tls, credentials).await?;
+        tokio::spawn(spoke.renewer().run(spoke.inner.status.clone()));
+        Ok(spoke)
     }
 
-    async fn connect_by(config: SpokeConfig, connector: Arc<dyn Connector>) -> Result<Self, ConnectError> {
+    async fn connect_by(
+        config: SpokeConfig,
+        connector: Arc<dyn Connector>,
+        credentials: Arc<Credentials>,
+    ) -> Result<Self, ConnectError> {
         if config.hubs.is_empty() {
             return Err(ConnectError::NoAddress);
         }
@@ -213,6 +227,7 @@ impl Spoke {
             room: Arc::new(Semaphore::new(config.publish_buffer.clamp(1, u32::MAX as usize))),
             ids: Mutex::new(ulid::Generator::new()),
             status,
+            credentials,
             config,
         };
         // Ends with `close`, or by itself when every handle is gone.
@@ -319,6 +334,20 @@ impl Spoke {
             (Some(event), Answer::Trace(trace)) => Ok((event, *trace)),
             _ => Err(ReadError::NotFound { id: id.to_owned() }),
         }
+    }
+
+    /// Renews the certificate now. That is done by itself in time, at two thirds of the certificate's life; by hand it
+    /// is of use before a long time without a link. The link stays, the next one is made with the new certificate, and
+    /// the bundle's file is replaced (mode 0600) if it was read from one.
+    ///
+    /// # Errors
+    /// [`RenewError`]: the hub refuses, doesn't answer in time, or the file can't be replaced.
+    pub async fn renew(&self) -> Result<Renewal, RenewError> {
+        self.renewer().renew().await
+    }
+
+    fn renewer(&self) -> Renewer {
+        Renewer { credentials: self.inner.credentials.clone(), port: Arc::downgrade(&self.inner.port) }
     }
 
     /// How the link stands now.

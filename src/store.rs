@@ -16,10 +16,12 @@ mod error;
 mod events;
 mod first;
 mod hubs;
+mod leaves;
 mod log;
 mod migration;
 mod page;
 mod readers;
+mod schedules;
 mod snapshot;
 mod sql;
 mod sqlite;
@@ -39,9 +41,11 @@ pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
+pub use leaves::{LogLine, REVOKED_PAGE};
 pub use page::{LogKey, PidKey};
+pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
-pub use write::{AttemptRow, Binding, NotTaken, Placed, Taken, Write, Written};
+pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Taken, Write, Written};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

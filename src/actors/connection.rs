@@ -4,6 +4,7 @@ mod message;
 mod npm;
 mod reader;
 mod reads;
+mod renewal;
 mod session;
 mod v1;
 mod waits;
@@ -22,6 +23,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
+use tracing::Span;
 
 pub use message::Inbound;
 
@@ -39,10 +41,13 @@ use super::{
     monitor::{Monitor, Notice},
     outlet::{Cut, Outflow, Outlet, Word},
     registry::{self, Registry},
+    scheduler::Scheduler,
+    warden::Warden,
 };
 use crate::{
     event::{Fault, Uid, code},
     metrics::{CutReason, Dialect, Label, Meter, Metrics},
+    pki::Fingerprint,
     store::Store,
     wire::{self, Limits, ParseLimits, Record, Welcome},
 };
@@ -56,7 +61,7 @@ pub struct ConnectionConfig {
     pub records: Limits,
     /// Sizes within them.
     pub parse: ParseLimits,
-    /// Whether spokes may delete what is stored.
+    /// Whether spokes may delete what is stored, and cancel schedules.
     pub may_delete: bool,
     /// What may wait to be written, in bytes.
     pub outbound_bytes: usize,
@@ -75,13 +80,18 @@ pub struct Core {
     pub registry: Handle<Registry>,
     /// Claims.
     pub deliveries: Handle<Deliveries>,
+    /// Schedules. Connections don't talk to it.
+    pub scheduler: Handle<Scheduler>,
 }
 
 impl Core {
     /// Whether all of it is there.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.journal.is_alive() && self.registry.is_alive() && self.deliveries.is_alive()
+        self.journal.is_alive()
+            && self.registry.is_alive()
+            && self.deliveries.is_alive()
+            && self.scheduler.is_alive()
     }
 }
 
@@ -97,7 +107,8 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 ///   each).
 /// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
 /// - **Sends**: publishes and changes to the journal, wishes and waits to registry and deliveries, verdicts to
-///   deliveries; [`Closed`] and [`Online`](super::listener::Online) to the listener, [`Notice`]s to the monitor.
+///   deliveries, renewals to the warden; [`Closed`] and [`Online`](super::listener::Online) to the listener,
+///   [`Notice`]s to the monitor.
 /// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads may queue,
 ///   1,000 waits be open. Whoever goes beyond a window or a queue is cut; a full core, and a wait too many, refuse
 ///   the request.
@@ -108,11 +119,16 @@ pub struct Connection {
     metrics: Metrics,
     config: ConnectionConfig,
     uid: Uid,
+    /// The certificates that the other end showed.
+    shown: Box<[Fingerprint]>,
     outlet: Outlet,
     core: Core,
     store: Store,
     listener: Handle<Listener>,
     monitor: Handle<Monitor>,
+    warden: Handle<Warden>,
+    /// When the link's leaf was renewed last.
+    renewed: Option<Instant>,
     session: Session,
     reads: VecDeque<Read>,
     reading_now: bool,
@@ -130,6 +146,8 @@ pub struct Connection {
     dialect: Dialect,
     /// It said that it is a hub.
     announced: bool,
+    /// For all that is logged about the link.
+    span: Span,
     /// Reader and writer; they end with the connection.
     tasks: [JoinHandle<()>; 2],
     _permit: OwnedSemaphorePermit,
@@ -150,10 +168,14 @@ pub struct Surroundings {
     pub listener: Handle<Listener>,
     /// Hears of connects, disconnects and faults.
     pub monitor: Handle<Monitor>,
+    /// Renews leaves.
+    pub warden: Handle<Warden>,
     /// The hub's numbers.
     pub metrics: Metrics,
     /// Those of connections.
     pub meter: Meter,
+    /// For all that is logged about the link.
+    pub span: Span,
 }
 
 impl Connection {
@@ -161,7 +183,7 @@ impl Connection {
     /// `permit` is given back when the link ends.
     pub fn spawn<S>(
         socket: S,
-        uid: Uid,
+        (uid, shown): (Uid, Box<[Fingerprint]>),
         permit: OwnedSemaphorePermit,
         (outlet, outflow): (Outlet, Outflow),
         around: Surroundings,
@@ -169,7 +191,7 @@ impl Connection {
         S: AsyncRead + AsyncWrite + 'static,
     {
         let (read, write) = tokio::io::split(socket);
-        let Surroundings { config, core, store, listener, monitor, metrics, meter } = around;
+        let Surroundings { config, core, store, listener, monitor, warden, metrics, meter, span } = around;
         let Outflow { frames, words } = outflow;
         let writer = writer::run(write, frames, outlet.clone(), metrics.clone(), config.silence);
         Self::create(|ctx| {
@@ -200,11 +222,14 @@ impl Connection {
                 metrics,
                 config,
                 uid,
+                shown,
                 outlet,
                 core,
                 store,
                 listener,
                 monitor,
+                warden,
+                renewed: None,
                 reads: VecDeque::new(),
                 reading_now: false,
                 waits,
@@ -216,6 +241,7 @@ impl Connection {
                 draining: false,
                 dialect: Dialect::Npm,
                 announced: false,
+                span,
                 tasks: [reading, writing],
                 _permit: permit,
             }
@@ -226,6 +252,7 @@ impl Connection {
     fn listen(mut words: mpsc::UnboundedReceiver<Word>, ctx: &mut Context<Self>) {
         let next = async move { (words.recv().await, words) };
         ctx.spawn(wrap_future::<_, Self>(next).map(|(word, words), connection, ctx| {
+            let _entered = connection.span.clone().entered();
             match word {
                 Some(Word::Cut(cut)) => connection.cut(&cut, ctx),
                 Some(Word::Drain) => {
@@ -259,7 +286,7 @@ impl Connection {
         }
         let Cut { reason, fault } = cut;
         self.metrics.hub().cuts.of(*reason).inc();
-        tracing::info!(conn.id = %self.outlet.id(), spoke.id = %self.uid, reason = reason.as_str(), %fault, "link cut");
+        tracing::info!(reason = reason.as_str(), %fault, "link cut");
         self.monitor.note(Notice::cut(&self.uid, fault));
         self.leave();
         self.outlet.bye((self.dialect == Dialect::V1).then(|| fault.clone()));
@@ -305,6 +332,7 @@ impl Connection {
         if v1 {
             links.of(self.dialect).dec();
             self.dialect = Dialect::V1;
+            self.outlet.speaks_v1();
             links.of(self.dialect).inc();
         }
         self.metrics.hub().links_opened.of(self.dialect).inc();
@@ -374,6 +402,7 @@ impl Handler<Inbound> for Connection {
 
     fn handle(&mut self, message: Inbound, ctx: &mut Self::Context) {
         let Inbound { records, broken, ended } = message;
+        let _entered = self.span.clone().entered();
         self.heard = Instant::now();
         if !self.gone && !self.outlet.is_cut() {
             self.records(&records, ctx);
@@ -385,7 +414,7 @@ impl Handler<Inbound> for Connection {
         }
         if let Some(end) = ended {
             if let Some(error) = end {
-                tracing::debug!(conn.id = %self.outlet.id(), spoke.id = %self.uid, %error, "the link broke");
+                tracing::debug!(%error, "the link broke");
             }
             self.hear_end(ctx);
         }

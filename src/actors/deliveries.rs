@@ -12,6 +12,7 @@ mod message;
 mod npm;
 mod outcomes;
 mod pages;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -22,8 +23,8 @@ use tokio::sync::oneshot;
 
 pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use message::{
-    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Holder, InFlight, LinkGone,
-    NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
+    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Held, Holder, Holding, InFlight,
+    LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
 };
 
 use self::{
@@ -39,6 +40,7 @@ use super::{
     life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{Frame, LinkId},
+    snapshot::Snapshot,
     waiters::Waiters,
 };
 use crate::{
@@ -83,7 +85,7 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 ///   for outcomes; which events npm links were told of.
 /// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`] from
 ///   connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the
-///   journal.
+///   journal; [`Snapshot`] and [`Holding`] from the hub.
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
 ///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
@@ -113,7 +115,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -176,6 +178,10 @@ impl Deliveries {
         let hub = self.metrics.hub();
         for (outlet, claims) in effects.claims.into_values() {
             hub.claims.add(claims.len() as u64);
+            for claim in &claims {
+                let (event, attempt) = (&claim.event.event, claim.attempt);
+                tracing::trace!(event.id = %event.id, domain = %event.domain, conn.id = %outlet.id(), attempt, "handed out");
+            }
             // A link that is cut reports its end, and its claims come back.
             outlet.send(Frame::Claims(claims));
         }
@@ -189,6 +195,10 @@ impl Deliveries {
         hub.reoffered.add(effects.returned);
         hub.pending.set_len(self.group.waiting());
         hub.in_flight.set_len(self.group.in_flight());
+        for finish in &effects.finishes {
+            let Finish { event_id, outcome, consumer, .. } = finish;
+            tracing::trace!(event.id = %event_id, spoke.id = %consumer, ?outcome, "ended");
+        }
         if !effects.finishes.is_empty() || !effects.ended.is_empty() || !effects.reserves.is_empty() {
             self.journal.signal(Record {
                 finishes: effects.finishes,

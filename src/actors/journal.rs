@@ -2,9 +2,11 @@
 
 mod amend;
 mod batch;
+mod due;
 mod message;
 mod npm;
 mod sequence;
+mod snapshot;
 
 use std::{
     collections::VecDeque,
@@ -14,6 +16,7 @@ use std::{
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::watch;
 
+pub use due::RunDue;
 pub use message::{
     Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record,
     Storing, Take,
@@ -26,6 +29,7 @@ use super::{
     deliveries::Reserve,
     life::{Halt, Life},
     mail::measured,
+    snapshot::Snapshot,
 };
 use crate::{
     event::{Fault, Uid, code},
@@ -53,10 +57,10 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`Record`] and [`Bind`] from deliveries, [`Note`] from
-///   anyone, [`Connect`], [`Close`] and [`Backlog`] from the hub.
+/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Record`] and
+///   [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`] and [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
-///   deliveries.
+///   deliveries, `Scheduled` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit, npm publishes by their links' windows: both are always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
@@ -80,7 +84,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Take, Amend, Record, Bind, Note, Close, Backlog, Halt, Panic);
+measured!(Journal: Connect, Publish, Take, Amend, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -175,6 +179,9 @@ impl Journal {
         if !told.committed.is_empty() || !told.npm.is_empty() {
             peers.registry.signal(super::registry::Committed { events: told.committed, npm: told.npm });
         }
+        if !told.scheduled.is_empty() {
+            peers.scheduler.signal(super::scheduler::Scheduled(told.scheduled));
+        }
         if !told.gone.is_empty() || !told.owed.is_empty() {
             peers.registry.signal(super::registry::Deleted { gone: told.gone, owed: told.owed });
         }
@@ -235,6 +242,7 @@ impl Journal {
 fn has_stored(written: &Written) -> bool {
     match written {
         Written::Published(published) => published.fresh,
+        Written::Scheduled { fresh, .. } => *fresh,
         Written::Batch(all) => all.iter().any(|published| published.fresh),
         _ => false,
     }

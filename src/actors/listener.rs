@@ -1,5 +1,7 @@
 //! Lets links in: a permit, then accept, then TLS under a deadline off the accept loop, then a connection.
 
+mod snapshot;
+
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix::{Actor, AsyncContext, Context, Handler, fut::wrap_future};
@@ -11,19 +13,23 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::server::TlsStream;
+use tracing::{Instrument as _, Span, field};
 
 use super::{
+    clock::now_millis,
     connection::{self, Connection, ConnectionConfig, Core, Surroundings},
     life::Life,
     mail::{Handle, mail, measured},
-    monitor::{Monitor, Notice},
+    monitor::Monitor,
     outlet::{LinkId, Outlet, Word},
+    snapshot::Snapshot,
+    warden::{Tls, Warden},
 };
 use crate::{
     event::{Fault, Uid, code},
     metrics::{CutReason, HandshakeFault, Meter, Metrics},
-    pki::{self, PkiError},
+    pki::{self, Fingerprint, PkiError, Revoked},
     store::Store,
     wire::{self, HubAddress},
 };
@@ -36,19 +42,38 @@ pub struct ListenerConfig {
     pub handshake: Duration,
     /// npm links are probed by TCP after so long without traffic.
     pub keep_alive: Duration,
-    /// Who we are and whom we trust.
-    pub tls: TlsAcceptor,
+    /// Who we are and whom we trust, as of now.
+    pub tls: watch::Receiver<Tls>,
+    /// Whose links are to be cut.
+    pub revoked: watch::Receiver<Revoked>,
     /// For every connection.
     pub connection: ConnectionConfig,
     /// The threads that links are spread over.
     pub arbiters: Vec<ArbiterHandle>,
 }
 
-/// A link is there.
+pub use self::snapshot::{Busiest, BusiestLinks, LinkState};
+
+/// A link that is there.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenLink {
     /// Its way out.
     pub outlet: Outlet,
+    /// Who it is, by its certificate.
+    pub uid: Uid,
+    /// Its address.
+    pub peer: SocketAddr,
+    /// When it came, in milliseconds since 1970.
+    pub since: i64,
+    /// The certificates that the other end showed.
+    pub shown: Box<[Fingerprint]>,
+}
+
+/// A link came.
+#[derive(Debug)]
+pub struct Opened {
+    /// The link.
+    pub link: OpenLink,
     /// The core that serves it.
     pub core: Core,
 }
@@ -68,6 +93,11 @@ pub struct CutAll {
     pub fault: Fault,
 }
 mail!(CutAll => ());
+
+/// Cuts the links whose certificates are revoked; how many there were.
+#[derive(Debug)]
+pub struct CutRevoked;
+mail!(CutRevoked => usize);
 
 /// No more links are let in.
 #[derive(Debug)]
@@ -98,9 +128,9 @@ mail!(Links => usize);
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// - **Role**: lets links in and knows all that are open.
-/// - **Owns**: the listening socket, the permits, the outlets of all links.
-/// - **Receives**: [`Opened`], [`Closed`] and [`Online`] from handshakes and connections; [`Close`], [`Announce`], [`CutAll`],
-///   [`Links`] from the guardian.
+/// - **Owns**: the listening socket, the permits, the outlets of all links and what they showed.
+/// - **Receives**: [`Opened`], [`Closed`] and [`Online`] from handshakes and connections; [`Close`], [`Announce`],
+///   [`CutAll`], [`Links`] from the guardian; [`CutRevoked`] from the warden; [`Snapshot`] and [`Busiest`] from the hub.
 /// - **Sends**: words to connections, through their outlets.
 /// - **Capacity**: a permit per link is taken before `accept`; without one, clients wait in the system's backlog.
 ///   Messages are bounded by the links.
@@ -108,13 +138,17 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 pub struct Listener {
     meter: Meter,
     metrics: Metrics,
-    links: HashMap<LinkId, Outlet>,
+    links: HashMap<LinkId, OpenLink>,
+    revoked: watch::Receiver<Revoked>,
+    permits: Arc<Semaphore>,
+    /// Permits there are.
+    places: usize,
     door: Option<Door>,
     closing: watch::Sender<bool>,
     _life: Life,
 }
 
-measured!(Listener: Opened, Closed, Online, CutAll, Close, Announce, Links);
+measured!(Listener: Opened, Closed, Online, CutAll, CutRevoked, Close, Announce, Links, Snapshot, Busiest);
 
 /// What the accept loop needs.
 pub struct Door {
@@ -128,6 +162,8 @@ pub struct Door {
     pub store: Store,
     /// Hears of handshakes that fail.
     pub monitor: Handle<Monitor>,
+    /// Renews leaves.
+    pub warden: Handle<Warden>,
 }
 
 impl std::fmt::Debug for Listener {
@@ -140,10 +176,14 @@ impl Listener {
     /// A listener that opens this door once it is started.
     #[must_use]
     pub fn new(door: Door, metrics: Metrics, meter: Meter, life: Life) -> Self {
+        let places = door.config.connections;
         Self {
             meter,
             metrics,
             links: HashMap::new(),
+            revoked: door.config.revoked.clone(),
+            permits: Arc::new(Semaphore::new(places)),
+            places,
             door: Some(door),
             closing: watch::Sender::new(false),
             _life: life,
@@ -158,7 +198,8 @@ impl Actor for Listener {
         if let Some(door) = self.door.take() {
             let listener = Handle::new(ctx.address(), self.meter.clone());
             let closing = self.closing.subscribe();
-            ctx.spawn(wrap_future(accept_all(door, listener, self.metrics.clone(), closing)));
+            let permits = self.permits.clone();
+            ctx.spawn(wrap_future(accept_all(door, permits, listener, self.metrics.clone(), closing)));
         }
     }
 }
@@ -167,14 +208,18 @@ impl Handler<Opened> for Listener {
     type Result = ();
 
     fn handle(&mut self, message: Opened, _: &mut Self::Context) {
-        let Opened { outlet, core } = message;
+        let Opened { link, core } = message;
+        let outlet = &link.outlet;
         if *self.closing.borrow() {
             outlet.cut(CutReason::Draining, super::draining());
         } else if !core.is_alive() {
             // It failed while the link came: a `CutAll` for it may have been before.
             outlet.cut(CutReason::Restart, connection::restart());
+        } else if self.revoked.borrow().any_of(&link.shown) {
+            // It was revoked while the link came: a `CutRevoked` for it may have been before.
+            outlet.cut(CutReason::Revoked, revoked());
         }
-        self.links.insert(outlet.id(), outlet);
+        self.links.insert(outlet.id(), link);
     }
 }
 
@@ -190,9 +235,19 @@ impl Handler<CutAll> for Listener {
     type Result = ();
 
     fn handle(&mut self, message: CutAll, _: &mut Self::Context) {
-        for outlet in self.links.values() {
+        for OpenLink { outlet, .. } in self.links.values() {
             outlet.cut(message.reason, message.fault.clone());
         }
+    }
+}
+
+impl Handler<CutRevoked> for Listener {
+    type Result = usize;
+
+    fn handle(&mut self, _: CutRevoked, _: &mut Self::Context) -> Self::Result {
+        let set = self.revoked.borrow();
+        let cut = self.links.values().filter(|link| !link.outlet.is_cut() && set.any_of(&link.shown));
+        cut.map(|link| link.outlet.cut(CutReason::Revoked, revoked())).count()
     }
 }
 
@@ -208,7 +263,7 @@ impl Handler<Announce> for Listener {
     type Result = ();
 
     fn handle(&mut self, _: Announce, _: &mut Self::Context) {
-        for outlet in self.links.values() {
+        for OpenLink { outlet, .. } in self.links.values() {
             outlet.tell(Word::Drain);
         }
     }
@@ -219,8 +274,8 @@ impl Handler<Online> for Listener {
 
     fn handle(&mut self, message: Online, _: &mut Self::Context) {
         let hub = Arc::new(message.hub);
-        for (_, outlet) in self.links.iter().filter(|(link, _)| **link != message.from) {
-            outlet.tell(Word::Online(hub.clone()));
+        for (_, link) in self.links.iter().filter(|(link, _)| **link != message.from) {
+            link.outlet.tell(Word::Online(hub.clone()));
         }
     }
 }
@@ -236,11 +291,11 @@ impl Handler<Links> for Listener {
 /// Accepts until the listener closes; then the socket is closed with it.
 async fn accept_all(
     mut door: Door,
+    permits: Arc<Semaphore>,
     listener: Handle<Listener>,
     metrics: Metrics,
     mut closing: watch::Receiver<bool>,
 ) {
-    let permits = Arc::new(Semaphore::new(door.config.connections));
     let connections = metrics.meter(crate::metrics::ActorKind::Connection);
     let mut next = 0_u64;
     loop {
@@ -255,22 +310,25 @@ async fn accept_all(
         };
         let Some(core) = core else { return };
         next += 1;
+        let link = LinkId(next);
         let around = Surroundings {
             config: door.config.connection.clone(),
             core,
             store: door.store.clone(),
             listener: listener.clone(),
             monitor: door.monitor.clone(),
+            warden: door.warden.clone(),
             metrics: metrics.clone(),
             meter: connections.clone(),
+            span: link_span(link, peer),
         };
         let config = door.config.clone();
         let turn = usize::try_from(next).unwrap_or_default() % config.arbiters.len().max(1);
         let Some(arbiter) = config.arbiters.get(turn).cloned() else { return };
-        let link = LinkId(next);
         let core = door.core.clone();
-        let spawned =
-            arbiter.spawn(async move { welcome(stream, peer, link, permit, config, core, around).await });
+        let span = around.span.clone();
+        let coming = async move { welcome(stream, peer, link, permit, config, core, around).await };
+        let spawned = arbiter.spawn(coming.instrument(span));
         if !spawned {
             tracing::error!("a thread for links is gone");
             return;
@@ -297,6 +355,12 @@ async fn accept_one(
     }
 }
 
+/// What every line about a link is told with; its parent is the hub's, since this runs in the hub's thread. On at every
+/// level, so that no line lacks it: it is made once per link and entered once per read.
+fn link_span(link: LinkId, peer: SocketAddr) -> Span {
+    tracing::error_span!("link", conn.id = %link, %peer, spoke.id = field::Empty)
+}
+
 /// Handshake and first byte, then the session. Runs on the link's own thread.
 async fn welcome(
     stream: std::net::TcpStream,
@@ -321,22 +385,35 @@ async fn welcome(
         }),
     };
     match shaken {
-        Ok((socket, uid)) => {
+        Ok((socket, uid, shown)) => {
+            around.span.record("spoke.id", uid.as_str());
             // The core may have been restarted meanwhile, or be about to.
             let Ok(Some(core)) = core.wait_for(Option::is_some).await.map(|core| core.clone()) else {
                 return;
             };
             let (outlet, outflow) = Outlet::new(link, config.connection.outbound_bytes);
-            around.listener.signal(Opened { outlet: outlet.clone(), core: core.clone() });
+            let open = OpenLink {
+                outlet: outlet.clone(),
+                uid: uid.clone(),
+                peer,
+                since: now_millis(),
+                shown: shown.clone(),
+            };
+            around.listener.signal(Opened { link: open, core: core.clone() });
             around.core = core;
-            Connection::spawn(socket, uid, permit, (outlet, outflow), around);
+            Connection::spawn(socket, (uid, shown), permit, (outlet, outflow), around);
         }
         Err(NoLink { kind, fault }) => {
             around.metrics.hub().handshakes_failed.of(kind).inc();
-            tracing::warn!(conn.id = %link, %peer, %fault, "handshake failed");
-            around.monitor.note(Notice::fault(&format!("handshake with {peer} failed"), &fault.to_string()));
+            tracing::debug!(%fault, "handshake failed");
+            around.monitor.handshake_failed(peer, kind, fault);
         }
     }
+}
+
+/// The last words to the bearer of a revoked certificate.
+fn revoked() -> Fault {
+    PkiError::Revoked { certificate: "this link".to_owned(), remedy: pki::tls::REVOKED.to_owned() }.into()
 }
 
 /// Why a connection didn't become a link.
@@ -359,7 +436,7 @@ impl From<PkiError> for NoLink {
 async fn shake(
     stream: std::net::TcpStream,
     config: &ListenerConfig,
-) -> Result<(TlsStream<TcpStream>, Uid), NoLink> {
+) -> Result<(TlsStream<TcpStream>, Uid, Box<[Fingerprint]>), NoLink> {
     let lost = |error: std::io::Error| NoLink {
         kind: HandshakeFault::Transport,
         fault: Fault::retryable(code::LINK_LOST, format!("the link broke: {error}"), Duration::ZERO),
@@ -368,11 +445,12 @@ async fn shake(
     stream.set_nodelay(true).map_err(lost)?;
     let probes = TcpKeepalive::new().with_time(config.keep_alive);
     SockRef::from(&stream).set_tcp_keepalive(&probes).map_err(lost)?;
-    let mut socket = config.tls.accept(stream).await.map_err(|error| pki::tls::explain(&error))?;
+    let Tls(tls) = config.tls.borrow().clone();
+    let mut socket = tls.accept(stream).await.map_err(|error| pki::tls::explain(&error))?;
     let chain = socket.get_ref().1.peer_certificates().unwrap_or_default();
-    let uid = pki::tls::peer_uid(chain)?;
+    let (uid, shown) = (pki::tls::peer_uid(chain)?, Fingerprint::of_chain(chain));
     // Alone in its TLS record: npm clients compare their whole first read with it.
     socket.write_all(&[wire::READY]).await.map_err(lost)?;
     socket.flush().await.map_err(lost)?;
-    Ok((socket, uid))
+    Ok((socket, uid, shown))
 }

@@ -12,18 +12,19 @@ use std::{
 };
 
 use bytes::Bytes;
+use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 
 pub use self::amendment::{AmendPermit, MOST_AMENDMENTS, Owed};
 use super::dispatched::Dispatched;
 use crate::{
     event::{Event, Fault},
-    metrics::CutReason,
+    metrics::{CutReason, Dialect, Label},
     wire::{Answer, HubAddress, Req, Sub, Token},
 };
 
 /// Numbers the links of one hub start; never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct LinkId(pub u64);
 
 impl fmt::Display for LinkId {
@@ -53,6 +54,7 @@ impl Answered {
     fn weight(&self) -> usize {
         let text = match &self.result {
             Ok(Answer::Page(next)) => next.len(),
+            Ok(Answer::Renewed(renewed)) => renewed.cert.len() + renewed.root.len(),
             Ok(Answer::Batch(published)) => published.len() * PUBLISHED,
             Ok(Answer::Trace(trace)) => {
                 trace.attempts.iter().map(|attempt| FRAME + attempt.error.len()).sum()
@@ -164,8 +166,28 @@ pub struct LinkGauge {
     ignored: AtomicBool,
     /// Something of the queue or of the window was freed.
     drained: Notify,
+    v1: AtomicBool,
+    sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
     /// When something was last written, in milliseconds since the outlet was made.
     wrote: AtomicU64,
+}
+
+/// What a link does.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Traffic {
+    /// What it speaks; npm until it says otherwise.
+    pub dialect: &'static str,
+    /// Bytes that wait to be written.
+    pub outbound_bytes: usize,
+    /// Publishes without an answer.
+    pub unanswered_publishes: usize,
+    /// Bytes written so far, without TLS.
+    pub sent_bytes: u64,
+    /// Bytes read so far, without TLS.
+    pub received_bytes: u64,
+    /// It is being closed.
+    pub cut: bool,
 }
 
 /// A place in a link's publish window; freed when dropped.
@@ -321,6 +343,36 @@ impl Outlet {
     pub fn wrote(&self) {
         let since = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.gauge.wrote.store(since, Ordering::Release);
+    }
+
+    /// The other end speaks v1.
+    pub fn speaks_v1(&self) {
+        self.gauge.v1.store(true, Ordering::Relaxed);
+    }
+
+    /// So many bytes were written, without TLS.
+    pub fn sent(&self, bytes: usize) {
+        self.gauge.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// So many bytes were read, without TLS.
+    pub fn received(&self, bytes: usize) {
+        self.gauge.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// What the link does, to be looked at from any thread.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        let gauge = &self.gauge;
+        let v1 = gauge.v1.load(Ordering::Relaxed);
+        Traffic {
+            dialect: if v1 { Dialect::V1 } else { Dialect::Npm }.as_str(),
+            outbound_bytes: self.queued_bytes(),
+            unanswered_publishes: gauge.window_requests.load(Ordering::Relaxed),
+            sent_bytes: gauge.sent_bytes.load(Ordering::Relaxed),
+            received_bytes: gauge.received_bytes.load(Ordering::Relaxed),
+            cut: self.is_cut(),
+        }
     }
 
     /// For how long nothing was sent.

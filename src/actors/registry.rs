@@ -3,6 +3,7 @@
 mod late;
 mod message;
 mod routes;
+mod snapshot;
 mod waits;
 
 use std::time::Instant;
@@ -12,7 +13,7 @@ use actix::{Actor, ActorContext, Context, Handler};
 pub use late::RingLimits;
 pub use message::{
     AwaitEvent, Committed, Deleted, ForgetEvent, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe,
-    UnsubscribeNpm, Unwatch, Watch,
+    UnsubscribeNpm, Unwatch, Wanted, Wanting, Watch,
 };
 pub use waits::Awaited;
 
@@ -25,6 +26,7 @@ use super::{
     life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{EventPush, Frame, Outlet},
+    snapshot::{Snapshot, Stall},
 };
 use crate::{
     metrics::{Meter, Metrics},
@@ -44,7 +46,8 @@ pub struct RegistryConfig {
 ///   it.
 /// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence, the waits for events.
 /// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`AwaitEvent`], [`ForgetEvent`],
-///   [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal.
+///   [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal; [`Snapshot`] and [`Wanting`] from
+///   the hub.
 /// - **Sends**: frames into the links' outlets, events to the waits of links; [`Dispatch`] to deliveries, with the npm
 ///   links that match: whether a consumer of ours gets an event is settled before they hear of it; what was deleted,
 ///   [`NpmCame`] and [`NpmLeft`].
@@ -61,7 +64,7 @@ pub struct Registry {
     _life: Life,
 }
 
-measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, AwaitEvent, ForgetEvent, LinkGone, Committed, Deleted, Halt, Panic);
+measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, AwaitEvent, ForgetEvent, LinkGone, Committed, Deleted, Halt, Panic, Snapshot, Wanting, Stall);
 
 impl Registry {
     /// A registry after the events up to `head`.
@@ -195,6 +198,10 @@ impl Handler<Committed> for Registry {
         }
         if events.is_empty() {
             return;
+        }
+        for dispatched in &events {
+            let event = &dispatched.event;
+            tracing::trace!(event.id = %event.id, domain = %event.domain, seq = dispatched.seq, "committed");
         }
         let Pushes { v1, npm } = self.routes.dispatch(&events, Instant::now());
         for (outlet, events) in v1 {

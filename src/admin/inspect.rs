@@ -2,6 +2,10 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use async_trait::async_trait;
+
+use crate::metrics::ActorsReport;
+
 /// What a hub is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
@@ -20,7 +24,11 @@ pub struct About {
 }
 
 /// What a hub tells about itself.
+#[async_trait]
 pub trait Inspect: std::fmt::Debug + Send + Sync {
     /// What it is. Quick: no question to an actor or the database.
     fn about(&self) -> About;
+
+    /// What its actors tell, within a second at most.
+    async fn actors(&self) -> ActorsReport;
 }

@@ -29,6 +29,9 @@ impl From<Fault> for Problem {
             code::DB_FULL => StatusCode::INSUFFICIENT_STORAGE,
             code::UNSUPPORTED => StatusCode::NOT_IMPLEMENTED,
             code::INTERNAL | code::DB_FAULT => StatusCode::INTERNAL_SERVER_ERROR,
+            code::CERTIFICATE_EXISTS => StatusCode::CONFLICT,
+            code::CERTIFICATE_PROTECTED => StatusCode::FORBIDDEN,
+            code::AUTHORITY_GONE => StatusCode::INTERNAL_SERVER_ERROR,
             code if code.ends_with("_NOT_FOUND") => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
         };

@@ -1,4 +1,4 @@
-//! `GET /status`: the hub on one page.
+//! `GET /status`: the hub on one page; `GET /actors`: what each part of it tells about itself.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,13 @@ impl HubStatus {
 }
 
 pub(super) fn endpoints(config: &mut web::ServiceConfig) {
-    config.service(guarded("/status", "GET").route(web::get().to(status)));
+    config
+        .service(guarded("/status", "GET").route(web::get().to(status)))
+        .service(guarded("/actors", "GET").route(web::get().to(actors)));
+}
+
+async fn actors(_: Operator, state: web::Data<AdminState>) -> HttpResponse {
+    answer(&mut HttpResponse::Ok(), &state.inspect.actors().await)
 }
 
 async fn status(_: Operator, state: web::Data<AdminState>) -> HttpResponse {

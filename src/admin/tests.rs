@@ -10,7 +10,10 @@ use tokio::{
 };
 
 use super::*;
-use crate::{event::Fault, metrics::ActorKind};
+use crate::{
+    event::Fault,
+    metrics::{ActorKind, ActorsReport},
+};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -28,7 +31,12 @@ struct World {
 #[derive(Debug)]
 struct Stub;
 
+#[async_trait::async_trait]
 impl Inspect for Stub {
+    async fn actors(&self) -> ActorsReport {
+        ActorsReport::new(&Metrics::new(), std::collections::BTreeMap::new())
+    }
+
     fn about(&self) -> About {
         About {
             hub: "a.EVENTFLOW-HUB".into(),
@@ -37,6 +45,44 @@ impl Inspect for Stub {
             address: ([127, 0, 0, 1], 50_000).into(),
             uptime: Duration::from_secs(90),
             database_bytes: Some(4_096),
+        }
+    }
+}
+
+/// A log that knows two levels.
+#[derive(Debug, Default)]
+struct Dial(std::sync::Mutex<String>);
+
+impl LogControl for Dial {
+    fn filter(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn set_filter(&self, filter: &str) -> Result<(), String> {
+        if !["low", "high"].contains(&filter) {
+            return Err(format!("{filter} is neither low nor high"));
+        }
+        filter.clone_into(&mut self.0.lock().unwrap());
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl Certificates for Stub {
+    async fn issue(&self, wish: IssueCertificate) -> Result<IssuedBundle, Fault> {
+        let id = wish.id.ok_or_else(|| Fault::refused(code::CERTIFICATE_EXISTS, "So."))?;
+        Ok(IssuedBundle { id, not_after: 1, bundle: "cert = \"…\"\n".into() })
+    }
+
+    async fn list(&self, page: &str, limit: u32) -> Result<CertificatePage, Fault> {
+        Ok(CertificatePage { certificates: Vec::new(), next: Some(format!("{page} {limit}")) })
+    }
+
+    async fn revoke(&self, id: &str) -> Result<RevokedCertificates, Fault> {
+        match id {
+            "root" => Err(Fault::refused(code::CERTIFICATE_PROTECTED, "So.")),
+            "none" => Err(Fault::refused(code::CERTIFICATE_NOT_FOUND, "So.")),
+            id => Ok(RevokedCertificates { id: id.into(), versions: vec![0], links_cut: 2 }),
         }
     }
 }
@@ -82,6 +128,8 @@ impl World {
             ready: receiver,
             token: token.clone(),
             inspect: Arc::new(Stub),
+            log: Some(Arc::new(Dial::default())),
+            certificates: Arc::new(Stub),
             backup,
         };
         let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();
@@ -196,6 +244,36 @@ async fn status_is_the_hub_on_one_page() {
 }
 
 #[actix_web::test]
+async fn the_log_level_is_changed_by_those_who_may_and_only_to_what_there_is() {
+    let world = World::start();
+    let put = |token: &str, body: &str| {
+        let length = body.len();
+        let head = format!("PUT /log HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{token}");
+        format!("{head}Content-Length: {length}\r\n\r\n{body}")
+    };
+    let bearer = format!("Authorization: Bearer {}\r\n", world.token.expose());
+    let (low, high) = ("{\"level\":\"low\"}", "{\"level\":\" high \"}");
+    assert_eq!(status(&world.ask(&put("", low)).await), 401);
+    let changed = world.ask(&put(&bearer, high)).await;
+    assert_eq!(status(&changed), 200, "{changed}");
+    let long = format!("{{\"level\":\"{}\"}}", "x".repeat(5_000));
+    for (body, expected, part) in [
+        ("{\"level\":\"odd\"}", 400, "odd is neither low nor high"),
+        ("low", 400, "must be JSON such as"),
+        ("", 400, "must be JSON such as"),
+        ("{\"level\":\"low\",\"for\":1}", 400, "unknown field"),
+        (&long, 413, ""),
+    ] {
+        let answer = world.ask(&put(&bearer, body)).await;
+        assert_eq!(status(&answer), expected, "{body}: {answer}");
+        assert!(answer.contains(part), "{answer}");
+    }
+    let shown = world.get("/log", &bearer).await;
+    assert!(shown.ends_with("{\"filter\":\"high\"}\n"), "{shown}");
+    world.stop().await;
+}
+
+#[actix_web::test]
 async fn a_backup_needs_the_token_and_says_why_there_is_none() {
     let world = World::start();
     let ask = async |method: &str, more: &str| {
@@ -260,5 +338,53 @@ async fn an_address_in_use_is_named_with_the_setting() {
     assert_eq!(error.code(), code::ADDRESS);
     let text = error.to_string();
     assert!(text.contains(&world.addr.to_string()) && text.contains("admin.port"), "{text}");
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn certificates_are_issued_listed_and_revoked_by_the_operator_alone() {
+    let world = World::start();
+    let token = format!("Authorization: Bearer {}\r\n", world.token.expose());
+    let json = format!("{token}Accept: application/json\r\n");
+    let post = async |path: &str, more: &str, body: &str| {
+        let addr = world.addr;
+        let length = body.len();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n{more}");
+        world.ask(&format!("{head}Content-Length: {length}\r\n\r\n{body}")).await
+    };
+    for (path, body) in [("/certificates", r#"{"id":"a"}"#), ("/certificates/revoke", r#"{"id":"a"}"#)] {
+        let answer = post(path, "", body).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 401 ") && answer.contains("E_EVENTFLOW_ADMIN_TOKEN"),
+            "{answer}"
+        );
+        let answer = post(path, &token, "rubbish").await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("is not the JSON"), "{answer}");
+        let answer = post(path, &token, r#"{"idd":"a"}"#).await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("unknown field"), "{answer}");
+        let answer = post(path, &token, &"x".repeat(20_000)).await;
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    }
+    assert!(world.get("/certificates", "").await.starts_with("HTTP/1.1 401 "));
+
+    let toml = post("/certificates", &token, r#"{"id":"a"}"#).await;
+    assert!(toml.starts_with("HTTP/1.1 201 ") && toml.contains("application/toml"), "{toml}");
+    assert!(toml.ends_with("\r\n\r\ncert = \"…\"\n") && toml.contains("no-store"), "{toml}");
+    let answer = post("/certificates", &json, r#"{"id":"a"}"#).await;
+    assert!(answer.contains(r#"{"id":"a","not_after":1,"bundle":"cert = "#), "{answer}");
+    let answer = post("/certificates", &token, "").await;
+    assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
+
+    let answer = world.get("/certificates?page=x&limit=7", &token).await;
+    assert!(answer.ends_with("{\"certificates\":[],\"next\":\"x 7\"}\n"), "{answer}");
+    let answer = world.get("/certificates?limit=100000", &token).await;
+    assert!(answer.contains("\" 1000\""), "{answer}");
+    assert!(world.get("/certificates?limit=x", &token).await.starts_with("HTTP/1.1 400 "));
+    assert!(world.get("/certificates/revoke", &token).await.starts_with("HTTP/1.1 405 "));
+
+    let answer = post("/certificates/revoke", &token, r#"{"id":"b"}"#).await;
+    assert!(answer.ends_with("{\"id\":\"b\",\"versions\":[0],\"links_cut\":2}\n"), "{answer}");
+    assert!(post("/certificates/revoke", &token, r#"{"id":"root"}"#).await.starts_with("HTTP/1.1 403 "));
+    assert!(post("/certificates/revoke", &token, r#"{"id":"none"}"#).await.starts_with("HTTP/1.1 404 "));
     world.stop().await;
 }

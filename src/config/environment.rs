@@ -17,8 +17,6 @@ const NO_EFFECT: &[(&str, &str)] = &[
         "EVENTFLOW_HUB_SPOKE_ID_MESSAGE_TIMEOUT",
         "a spoke's id comes with its certificate, within limits.handshake",
     ),
-    ("EVENTFLOW_HUB_SHEDULED_INTERVAL_DELAY", "this hub doesn't poll for schedules"),
-    ("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "this hub doesn't poll for schedules"),
     ("EVENTFLOW_SPOKE_CONNECT_TO_HUB_TIMEOUT", "it is a spoke's setting, not a hub's"),
     ("EVENTFLOW_SPOKE_KEEP_ALIVE_INTERVAL", "it is a spoke's setting, not a hub's"),
     (

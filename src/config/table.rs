@@ -335,4 +335,14 @@ pub(super) static SETTINGS: &[Setting] = &[
         "How long telling another hub of this one may take"
     )
     .npm(&[npm("EVENTFLOW_HUB_PEER_HUB_ONLINE_TIMEOUT", "ms")]),
+    setting!(
+        "schedules.poll",
+        schedules.poll,
+        form::duration().within(TEN_MS, HOUR),
+        "How often the database is read for schedules that others than this hub wrote into it"
+    )
+    .npm(&[
+        npm("EVENTFLOW_HUB_SHEDULED_INTERVAL_DELAY", "ms"),
+        npm("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "ms"),
+    ]),
 ];

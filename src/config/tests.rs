@@ -49,7 +49,9 @@ fn sample(key: &str) -> &'static str {
         "limits.silence" => "70s",
         key if key.ends_with("bytes") => "9 MiB",
         key if key.starts_with("certificates.") && !key.ends_with("iterations") => "25h",
-        "limits.handshake" | "limits.drain" | "limits.ping" | "limits.late_window" => "50s",
+        "limits.handshake" | "limits.drain" | "limits.ping" | "limits.late_window" | "schedules.poll" => {
+            "50s"
+        }
         key if key.starts_with("npm.") => "50s",
         _ => "33",
     }
@@ -272,6 +274,11 @@ fn npm_variables_are_honoured() {
     assert_eq!(config.certificates.hub_leaf, 3 * day);
     assert_eq!(config.certificates.iterations, 5_000);
 
+    for spelling in ["EVENTFLOW_HUB_SHEDULED_INTERVAL_DELAY", "EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY"] {
+        let config = from_variables(&[(spelling, "250")]).config;
+        assert_eq!(config.schedules.poll, Duration::from_millis(250), "npm's spelling and the right one");
+    }
+
     let both = [("EVENTFLOW_CERT_ROOT_DAYS", "100"), ("EVENTFLOW_CERTIFICATES_ROOT", "4000d")];
     assert_eq!(from_variables(&both).config.certificates.root, 4_000 * day, "our own name holds");
 }
@@ -282,8 +289,6 @@ fn variables_without_meaning_get_one_warning_each() {
         ("EVENTFLOW_CERT_ALGORITHM", "EVENTFLOW_CERT_ALGORITHM has no effect: this hub makes Ed25519 keys"),
         ("EVENTFLOW_HUB_CERT_ALGORITHM", "EVENTFLOW_HUB_CERT_ALGORITHM has no effect"),
         ("EVENTFLOW_CERT_HASH", "EVENTFLOW_CERT_HASH has no effect"),
-        ("EVENTFLOW_HUB_SHEDULED_INTERVAL_DELAY", "EVENTFLOW_HUB_SHEDULED_INTERVAL_DELAY has no effect"),
-        ("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY has no effect"),
         ("EVENTFLOW_HUB_SPOKE_ID_MESSAGE_TIMEOUT", "EVENTFLOW_HUB_SPOKE_ID_MESSAGE_TIMEOUT has no effect"),
         ("EVENTFLOW_SPOKE_CONNECT_TO_HUB_TIMEOUT", "EVENTFLOW_SPOKE_CONNECT_TO_HUB_TIMEOUT has no effect"),
         ("EVENTFLOW_HUB_NMAE", "EVENTFLOW_HUB_NMAE is not a setting; did you mean EVENTFLOW_HUB_NAME?"),

@@ -160,6 +160,24 @@ pub mod code {
     pub const INVALID_HOSTNAME: &str = "E_EVENTFLOW_INVALID_HOSTNAME";
     /// A certificate was refused: chain, validity, names or use.
     pub const CERTIFICATE: &str = "E_EVENTFLOW_CERTIFICATE";
+    /// A certificate of ours has expired.
+    pub const CERTIFICATE_EXPIRED: &str = "E_EVENTFLOW_CERTIFICATE_EXPIRED";
+    /// A certificate was revoked: who shows it is not let in, and its links are cut.
+    pub const CERTIFICATE_REVOKED: &str = "E_EVENTFLOW_CERTIFICATE_REVOKED";
+    /// A certificate of this id stands already.
+    pub const CERTIFICATE_EXISTS: &str = "E_EVENTFLOW_CERTIFICATE_EXISTS";
+    /// No certificate of this id stands.
+    pub const CERTIFICATE_NOT_FOUND: &str = "E_EVENTFLOW_CERTIFICATE_NOT_FOUND";
+    /// This certificate can't be revoked this way: it is the hub's own, or stands above others.
+    pub const CERTIFICATE_PROTECTED: &str = "E_EVENTFLOW_CERTIFICATE_PROTECTED";
+    /// An id or a lifetime that no certificate can have.
+    pub const INVALID_CERTIFICATE: &str = "E_EVENTFLOW_INVALID_CERTIFICATE";
+    /// The root or the intermediate is gone, revoked or expired: nothing can be issued under it.
+    pub const AUTHORITY_GONE: &str = "E_EVENTFLOW_AUTHORITY_GONE";
+    /// The public key of a renewal can't be read.
+    pub const INVALID_PUBLIC_KEY: &str = "E_EVENTFLOW_INVALID_PUBLIC_KEY";
+    /// The public key of a renewal is of a kind that isn't served.
+    pub const UNSUPPORTED_PUBLIC_KEY: &str = "E_EVENTFLOW_UNSUPPORTED_PUBLIC_KEY";
     /// A key or a certificate at rest can't be opened: wrong phrase or damaged.
     pub const VAULT: &str = "E_EVENTFLOW_VAULT";
     /// A bundle of credentials can't be read or lacks a part.

@@ -1,4 +1,4 @@
-//! Makes the core: journal, registry and deliveries, from what the store knows. The only place that ties them.
+//! Makes the core: journal, registry, deliveries and scheduler, from what the store knows. The only place that ties them.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::{
         life::{Exited, Life},
         mail::Handle,
         registry::{Registry, RegistryConfig},
+        scheduler::{Scheduler, SchedulerConfig},
     },
     metrics::{ActorKind, Metrics, Readiness},
     store::{Store, StoreError},
@@ -36,6 +37,8 @@ pub struct CoreParts {
     pub registry: RegistryConfig,
     /// For deliveries.
     pub deliveries: DeliveriesConfig,
+    /// For the scheduler.
+    pub scheduler: SchedulerConfig,
     /// This start of the hub.
     pub epoch: u64,
     /// Whether the hub can be given work.
@@ -45,7 +48,7 @@ pub struct CoreParts {
 }
 
 impl CoreParts {
-    /// Loads the state and starts the three actors on this thread. Each core of one hub start is a generation.
+    /// Loads the state and starts the four actors on this thread. Each core of one hub start is a generation.
     ///
     /// # Errors
     /// If the database can't be read.
@@ -95,12 +98,26 @@ impl CoreParts {
                 self.life(ActorKind::Registry, generation),
             )
         });
-        let connect = Connect { registry: registry.clone(), deliveries: deliveries.clone() };
+        let scheduler = self.start(ActorKind::Scheduler, |meter, _| {
+            Scheduler::new(
+                self.scheduler,
+                self.store.clone(),
+                self.metrics.clone(),
+                meter.clone(),
+                journal.clone(),
+                self.life(ActorKind::Scheduler, generation),
+            )
+        });
+        let connect = Connect {
+            registry: registry.clone(),
+            deliveries: deliveries.clone(),
+            scheduler: scheduler.clone(),
+        };
         if let Err(error) = journal.ask(connect, DEADLINE).await {
             // Its exit is reported, and the next core is made.
             tracing::error!(%error, "the journal didn't start");
         }
-        Ok(Core { journal, registry, deliveries })
+        Ok(Core { journal, registry, deliveries, scheduler })
     }
 
     fn life(&self, kind: ActorKind, generation: u64) -> Life {

@@ -16,6 +16,7 @@ use crate::{
         listener::{self, Announce, CutAll, Links, Listener},
         mail::{Handle, MailError},
         monitor::{Flush, Monitor},
+        scheduler,
     },
     event::Uid,
     metrics::CutReason,
@@ -80,6 +81,7 @@ pub async fn run(draining_hub: Draining) -> DrainOutcome {
 
     listener.signal(listener::Close);
     if let Some(core) = &core {
+        core.scheduler.signal(scheduler::Drain);
         core.journal.signal(journal::Close);
         // Once nothing is handed out any more, clients give back what they haven't begun.
         let _ = core.deliveries.ask(deliveries::Drain, ANSWER).await;
@@ -100,6 +102,7 @@ pub async fn run(draining_hub: Draining) -> DrainOutcome {
             until_zero(deadline, || async { left(core.journal.ask(Backlog, ANSWER).await) }).await;
         // A core that failed in the drain isn't made anew: what was under way in it is in doubt.
         outcome.without_core = !core.is_alive();
+        core.scheduler.signal(Halt);
         core.registry.signal(Halt);
         core.deliveries.signal(Halt);
         core.journal.signal(Halt);

@@ -1,5 +1,7 @@
 //! Builds the cast from factories, restarts what fails, drains and stops.
 
+mod snapshot;
+
 use std::{
     collections::VecDeque,
     sync::Arc,
@@ -12,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     HubError,
+    cast::{Asked, Cast},
     core::{CoreParts, start},
     drain::{self, DrainOutcome, Draining},
 };
@@ -23,13 +26,15 @@ use crate::{
         listener::{self, Door, Listener, ListenerConfig},
         mail::{Handle, mail, measured},
         monitor::{Monitor, Notice, UseJournal},
+        snapshot::{Snapshot, Stall},
+        warden::{Attend, Warden},
     },
     event::Uid,
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
 };
 
-/// Actors of a core: journal, registry, deliveries.
-const CORE: usize = 3;
+/// Actors of a core: journal, registry, deliveries, scheduler.
+const CORE: usize = 4;
 /// The core may fail so often…
 const FAILURES: usize = 3;
 /// …within this time; once more, and the hub ends.
@@ -68,6 +73,8 @@ pub struct GuardianParts {
     pub listener: ListenerConfig,
     /// For the announcer.
     pub announcer: AnnouncerConfig,
+    /// Started.
+    pub warden: Handle<Warden>,
     /// Bound.
     pub socket: tokio::net::TcpListener,
     /// The threads of links, to be joined at the end.
@@ -80,7 +87,7 @@ pub struct GuardianParts {
 
 /// - **Role**: starts the cast, restarts the core as one when one of it fails, drains and stops.
 /// - **Owns**: the factories, the threads of links, the generation of the core.
-/// - **Receives**: [`Drain`] and [`InjectPanic`] from the hub's handle; exits of actors by a channel.
+/// - **Receives**: [`Drain`], [`Snapshot`], [`InjectPanic`] and [`Stall`] from the hub's handle; exits of actors by a channel.
 /// - **Sends**: cuts, halts and drain steps to all others.
 /// - **Capacity**: a handful of messages in a life; exits are bounded by the actors.
 /// - **On failure**: the hub's thread ends, and with it the hub; its handle reports that.
@@ -111,7 +118,7 @@ pub struct Guardian {
     _life: Life,
 }
 
-measured!(Guardian: InjectPanic, Drain);
+measured!(Guardian: InjectPanic, Stall, Drain, Snapshot);
 
 impl std::fmt::Debug for Guardian {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -120,9 +127,9 @@ impl std::fmt::Debug for Guardian {
 }
 
 impl Guardian {
-    /// Starts the rest of the cast around the first core.
+    /// Starts the rest of the cast around the first core. Returns too what knows all of it.
     #[must_use]
-    pub fn start(parts: GuardianParts) -> Handle<Self> {
+    pub fn start(parts: GuardianParts) -> (Handle<Self>, Cast) {
         let GuardianParts {
             hub,
             core: parts,
@@ -130,6 +137,7 @@ impl Guardian {
             exits,
             listener,
             announcer,
+            warden,
             socket,
             arbiters,
             grace,
@@ -149,12 +157,15 @@ impl Guardian {
                 core: core.subscribe(),
                 store: parts.store.clone(),
                 monitor: monitor.clone(),
+                warden: warden.clone(),
             };
             Listener::new(door, metrics.clone(), meter.clone(), life(ActorKind::Listener))
         });
         let announcer_config = announcer;
         let announcer = start_announcer(&parts, &announcer_config, &monitor);
-        start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
+        warden.signal(Attend { listener: listener.clone(), monitor: monitor.clone() });
+        let (watched, listening, monitoring) = (core.subscribe(), listener.clone(), monitor.clone());
+        let guardian = start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
             meter: meter.clone(),
             metrics: metrics.clone(),
             core,
@@ -175,7 +186,16 @@ impl Guardian {
             draining: false,
             _life: life(ActorKind::Guardian),
             parts: parts.clone(),
-        })
+        });
+        let cast = Cast {
+            guardian: guardian.clone(),
+            core: watched,
+            listener: listening,
+            monitor: monitoring,
+            metrics,
+            asked: Asked::default().into(),
+        };
+        (guardian, cast)
     }
 
     /// One exit after the other, for as long as the guardian lives.
@@ -200,7 +220,7 @@ impl Guardian {
             return;
         }
         match kind {
-            ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries => {
+            ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries | ActorKind::Scheduler => {
                 self.members = self.members.saturating_sub(1);
                 if generation == self.generation {
                     tracing::error!(actor = kind.as_str(), panicked, "the core failed and restarts");
@@ -209,8 +229,8 @@ impl Guardian {
                 }
                 self.remake_core(ctx);
             }
-            // Connections come and go; these two must not.
-            ActorKind::Listener | ActorKind::Monitor => self.give_up(kind, 1),
+            // Connections come and go; these must not.
+            ActorKind::Listener | ActorKind::Monitor | ActorKind::Warden => self.give_up(kind, 1),
             ActorKind::Announcer => self.restart_announcer(ctx),
             ActorKind::Connection | ActorKind::Guardian => {}
         }
@@ -309,6 +329,7 @@ fn start_announcer(
 
 /// Ends a core; the journal once its commit is through.
 fn halt(core: &Core) {
+    core.scheduler.signal(Halt);
     core.registry.signal(Halt);
     core.deliveries.signal(Halt);
     core.journal.signal(Halt);
@@ -332,6 +353,7 @@ impl Handler<InjectPanic> for Guardian {
             (ActorKind::Registry, Some(core)) => core.registry.signal(crate::actors::registry::Panic),
             (ActorKind::Deliveries, Some(core)) => core.deliveries.signal(crate::actors::deliveries::Panic),
             (ActorKind::Announcer, _) => self.announcer.signal(announcer::Panic),
+            (ActorKind::Scheduler, Some(core)) => core.scheduler.signal(crate::actors::scheduler::Panic),
             (kind, _) => tracing::warn!(actor = kind.as_str(), "no such part of the core to panic"),
         }
     }

@@ -3,7 +3,6 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 use super::{
@@ -14,9 +13,8 @@ use super::{
 use crate::{
     admin::{AdminError, AdminToken},
     event::Uid,
-    pki::{self, Authority, Bundle, PkiError, Secret},
+    pki::{self, PkiError, Secret},
     store::Place,
-    wire::HubAddress,
 };
 
 /// A hub's home, ours until this value is dropped.
@@ -125,25 +123,6 @@ impl Home {
         match self {
             Self::Folder(folder) => folder.forget_admin(),
             Self::Memory => Ok(()),
-        }
-    }
-
-    /// The operator's credentials, for clients of hubs at these addresses.
-    ///
-    /// # Errors
-    /// As [`pki::ensure_operator_bundle`].
-    pub fn bundle(
-        &self,
-        authority: &Authority,
-        spoke_name: &str,
-        hubs: &[HubAddress],
-    ) -> Result<Bundle, PkiError> {
-        let now = SystemTime::now();
-        match self {
-            Self::Folder(folder) => {
-                pki::ensure_operator_bundle(folder.file(OPERATOR), authority, spoke_name, hubs, now)
-            }
-            Self::Memory => pki::operator_bundle(authority, spoke_name, hubs, now),
         }
     }
 }

@@ -1,12 +1,20 @@
 //! What the admin HTTP learns from this hub.
 
-use std::{fs, net::SocketAddr, path::PathBuf, time::Instant};
+use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Instant};
 
-use crate::admin::{About, Inspect};
+use async_trait::async_trait;
+
+use super::cast::Cast;
+use crate::{
+    admin::{About, Inspect},
+    metrics::ActorsReport,
+};
 
 /// Answers for a hub that is up.
 #[derive(Debug)]
 pub struct Inspector {
+    /// Who knows all actors.
+    pub cast: Arc<Cast>,
     /// The hub's id.
     pub hub: String,
     /// This start of it.
@@ -19,7 +27,12 @@ pub struct Inspector {
     pub files: Vec<PathBuf>,
 }
 
+#[async_trait]
 impl Inspect for Inspector {
+    async fn actors(&self) -> ActorsReport {
+        self.cast.report().await
+    }
+
     fn about(&self) -> About {
         // The write-ahead log may not be there; without any file there is no size.
         let sizes = self.files.iter().filter_map(|file| fs::metadata(file).ok()).map(|file| file.len());

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use actix_rt::Arbiter;
@@ -11,12 +11,13 @@ use tokio::{
     net::TcpListener,
     sync::{mpsc, oneshot, watch},
 };
-use tokio_rustls::TlsAcceptor;
 
 use super::{
     Command, End, HubBuilder, HubError, HubInfo, Started,
     backup::Backups,
-    core::CoreParts,
+    cast::Onlooker,
+    certificates::CertificateDesk,
+    core::{self, CoreParts},
     door::{self, Door},
     drain::DrainOutcome,
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
@@ -29,19 +30,25 @@ use crate::{
         connection::ConnectionConfig,
         deliveries::DeliveriesConfig,
         journal::JournalConfig,
+        life::Life,
         listener::ListenerConfig,
         mail::Handle,
         registry::{RegistryConfig, RingLimits},
+        scheduler::SchedulerConfig,
+        snapshot::Stall,
+        warden::{Commission, Office, OwnConfig, Warden},
     },
-    admin::AdminState,
+    admin::{AdminState, LogControl},
     config::{Durability, HubConfig, Keep, LimitSettings},
     event::Uid,
-    metrics::{Metrics, Readiness},
-    pki::{self, Authority, Lifetimes, Names, Secret, Vault},
+    metrics::{ActorKind, Metrics, Readiness},
+    pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
     store::{self, HubRow, Store, StoreConfig},
     wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
 };
 
+/// Places in the warden's mailbox.
+const MAILBOX: usize = 1_024;
 /// How long is waited for the outcome of a drain beyond its own deadline.
 const OVERTIME: Duration = Duration::from_secs(5);
 
@@ -73,6 +80,7 @@ pub async fn run(
             failure = running.gave_up.recv() => break failure,
             command = asked.recv() => match command {
                 Some(Command::Panic(kind)) => running.guardian.signal(InjectPanic(kind)),
+                Some(Command::Stall(length)) => running.guardian.signal(Stall(length)),
                 Some(Command::Shutdown) | None => break None,
             },
         }
@@ -108,10 +116,10 @@ async fn start(
     readiness: &watch::Sender<Readiness>,
 ) -> Result<(Started, Running, Home), HubError> {
     let since = Instant::now();
-    let HubBuilder { config, in_memory } = builder;
+    let HubBuilder { config, in_memory, log } = builder;
     let home = Home::take((!in_memory).then_some(config.data.as_path()))?;
     let store = Store::open(&store_config(&config, &home)).await?;
-    match bring_up(config, &home, &store, metrics, readiness, since).await {
+    match bring_up(config, log, &home, &store, metrics, readiness, since).await {
         Ok((started, running)) => Ok((started, running, home)),
         Err(error) => {
             // Its files must not be open any more when the folder's lock is let go.
@@ -123,6 +131,7 @@ async fn start(
 
 async fn bring_up(
     config: HubConfig,
+    log: Option<Arc<dyn LogControl>>,
     home: &Home,
     store: &Store,
     metrics: &Metrics,
@@ -131,9 +140,7 @@ async fn bring_up(
 ) -> Result<(Started, Running), HubError> {
     let name = config.hub.name.as_str();
     let id = home.hub_id(name, &store.known_hubs().await?)?;
-    let authority = authority(&config, home, &id, store).await?;
-    let tls = pki::tls::server_config(&authority, &id, name)?;
-
+    tracing::Span::current().record("hub.id", id.as_str());
     let socket = listen(SocketAddr::new(config.hub.internal_ip, config.hub.internal_port)).await?;
     let address = socket.0;
     let external = HubAddress {
@@ -150,12 +157,17 @@ async fn bring_up(
     };
     let epoch = store.register_hub(&row).await?;
     let hubs = [external.clone()];
-    let bundle = home.bundle(&authority, config.hub.spoke_name.as_str(), &hubs)?;
+    let own = OwnConfig { bundle: home.bundle_file(), hubs: hubs.to_vec() };
+    let commission = Commission::prepare(office(&config, home, &id, store, &hubs)?, own).await?;
+    let fingerprint = commission.authority().root_fingerprint();
+    let credentials = credentials(commission.authority());
+    let bundle = commission.bundle();
     let token = home.token()?;
     let threshold = door::bind(&config.admin, home)?;
 
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
+    let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
     let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
     let first = parts.make(0).await?;
     let arbiters = link_threads();
@@ -170,11 +182,16 @@ async fn bring_up(
         connections: config.limits.connections as usize,
         handshake: config.limits.handshake,
         keep_alive: config.npm.keep_alive,
-        tls: TlsAcceptor::from(tls),
+        tls: commission.tls(),
+        revoked: commission.revoked(),
         connection: connection_config(&config, welcome),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
-    let guardian = Guardian::start(GuardianParts {
+    let thread = arbiters.first().map(Arbiter::handle);
+    let warden = core::start(metrics, ActorKind::Warden, MAILBOX, |meter, _| {
+        Warden::new(commission, metrics.clone(), meter.clone(), life)
+    });
+    let (guardian, cast) = Guardian::start(GuardianParts {
         hub: id.clone(),
         core: parts,
         first,
@@ -185,21 +202,32 @@ async fn bring_up(
             host: external.host,
             port: external.port,
             timeout: config.npm.online_timeout,
-            credentials: credentials(&authority),
+            credentials,
         },
+        warden: warden.clone(),
         socket: socket.1,
         arbiters,
         grace: config.limits.drain,
         gave_up,
     });
-    let inspector = Inspector { hub: id.to_string(), epoch, address, since, files: home.database_files() };
+    let cast = Arc::new(cast);
+    let inspector = Inspector {
+        cast: cast.clone(),
+        hub: id.to_string(),
+        epoch,
+        address,
+        since,
+        files: home.database_files(),
+    };
     let opened = threshold.map(|threshold| {
         let state = AdminState {
             metrics: metrics.clone(),
             ready: readiness.subscribe(),
             token: token.clone(),
             inspect: Arc::new(inspector),
+            certificates: Arc::new(CertificateDesk { warden: warden.clone(), store: store.clone() }),
             backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
+            log,
         };
         threshold.open(state)
     });
@@ -217,9 +245,10 @@ async fn bring_up(
         admin: door.as_ref().map(|door| door.addr),
         data: home.path().map(ToOwned::to_owned),
         bundle: home.bundle_file(),
-        fingerprint: authority.root_fingerprint(),
+        fingerprint,
     };
-    Ok((Started { info, bundle, token }, Running { guardian, door, gave_up: given_up }))
+    let onlooker = Onlooker { cast, thread };
+    Ok((Started { info, bundle, token, onlooker }, Running { guardian, door, gave_up: given_up }))
 }
 
 fn store_config(config: &HubConfig, home: &Home) -> StoreConfig {
@@ -234,31 +263,41 @@ fn store_config(config: &HubConfig, home: &Home) -> StoreConfig {
     }
 }
 
-async fn authority(config: &HubConfig, home: &Home, id: &Uid, store: &Store) -> Result<Authority, HubError> {
+/// What certificates are issued with.
+fn office(
+    config: &HubConfig,
+    home: &Home,
+    id: &Uid,
+    store: &Store,
+    hubs: &[HubAddress],
+) -> Result<Office, HubError> {
     let certificates = &config.certificates;
     let phrase = match &certificates.phrase {
         Some(phrase) => Secret::new(phrase.reveal()),
         None => home.phrase()?,
     };
-    let vault = Vault::new(phrase, certificates.iterations)?;
-    let names = Names {
-        hub_id: id.to_string(),
-        hub_name: config.hub.name.to_string(),
-        spoke_name: config.hub.spoke_name.to_string(),
-    };
-    let lifetimes = Lifetimes {
-        root: certificates.root,
-        intermediate: certificates.intermediate,
-        hub_leaf: certificates.hub_leaf,
-        spoke_leaf: certificates.spoke_leaf,
-    };
-    Ok(pki::authority::establish(store, &vault, &names, lifetimes, SystemTime::now()).await?)
+    Ok(Office {
+        store: store.clone(),
+        vault: Vault::new(phrase, certificates.iterations)?,
+        names: Names {
+            hub_id: id.to_string(),
+            hub_name: config.hub.name.to_string(),
+            spoke_name: config.hub.spoke_name.to_string(),
+        },
+        lifetimes: Lifetimes {
+            root: certificates.root,
+            intermediate: certificates.intermediate,
+            hub_leaf: certificates.hub_leaf,
+            spoke_leaf: certificates.spoke_leaf,
+        },
+        hubs: hubs.to_vec(),
+    })
 }
 
-/// What the hub dials its peers with.
+/// What the hub dials its peers with: it does so at its start.
 fn credentials(authority: &Authority) -> Credentials {
     let (identity, root) = (authority.hub_identity().clone(), authority.root().clone());
-    Arc::new(move |peer| pki::tls::peer_config(&identity, &root, peer))
+    Arc::new(move |peer| tls::peer_config(&identity, &root, peer))
 }
 
 async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError> {
@@ -303,6 +342,7 @@ fn core_parts(
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
         },
+        scheduler: SchedulerConfig { poll: config.schedules.poll },
         epoch,
         readiness: readiness.clone(),
         exits,

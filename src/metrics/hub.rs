@@ -40,6 +40,12 @@ pub struct HubMetrics {
     pub pending: Gauge,
     /// Events of the default group that consumers hold.
     pub in_flight: Gauge,
+    /// Scheduled events whose time is yet to come, as of the last count and what happened since.
+    pub schedules_waiting: Gauge,
+    /// Scheduled events that were published.
+    pub schedules_executed: Counter,
+    /// From when an event was due to its dispatch.
+    pub schedule_lateness: Histogram,
     /// Events and outcomes that links wait for.
     pub waits: Gauge,
 
@@ -73,6 +79,13 @@ pub struct HubMetrics {
     /// Rows for the `log` table that were dropped because too many waited.
     pub log_dropped: Counter,
 
+    /// Seconds until the hub's own leaf ends to hold.
+    pub leaf_left: Gauge,
+    /// Renewals of the hub's own certificates that failed.
+    pub renewals_failed: Counter,
+    /// Leaves issued or renewed for spokes.
+    pub leaves_issued: Counter,
+
     /// 1 for the state that the hub is in.
     pub readiness: Gauges<ReadyState>,
 }
@@ -96,6 +109,9 @@ impl HubMetrics {
             orphans: Counter::default(),
             pending: Gauge::default(),
             in_flight: Gauge::default(),
+            schedules_waiting: Gauge::default(),
+            schedules_executed: Counter::default(),
+            schedule_lateness: Histogram::times(),
             waits: Gauge::default(),
             links: Gauges::default(),
             links_opened: Counters::default(),
@@ -111,6 +127,9 @@ impl HubMetrics {
             journal_queue_bytes: Gauge::default(),
             synchronous: Gauge::default(),
             log_dropped: Counter::default(),
+            leaf_left: Gauge::default(),
+            renewals_failed: Counter::default(),
+            leaves_issued: Counter::default(),
             readiness: Gauges::default(),
         };
         metrics.readiness.of(ReadyState::Starting).set(1);

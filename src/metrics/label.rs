@@ -48,8 +48,12 @@ labels! {
         Registry = "registry",
         /// Hands events to consumers.
         Deliveries = "deliveries",
+        /// Runs what is scheduled.
+        Scheduler = "scheduler",
         /// Gathers numbers and states.
         Monitor = "monitor",
+        /// Keeps the certificates.
+        Warden = "warden",
         /// Tells other hubs of this one.
         Announcer = "announcer",
     }
@@ -90,6 +94,8 @@ labels! {
         Transport = "transport",
         /// The hub has more work waiting than it allows, and the link knows no answers.
         Busy = "busy",
+        /// Its certificate was revoked.
+        Revoked = "revoked",
         /// The hub restarts its core.
         Restart = "restart",
         /// The hub stops.
@@ -112,6 +118,7 @@ impl CutReason {
             code::UNKNOWN_VERSION => Self::UnknownVersion,
             code::LINK_LOST => Self::Transport,
             code::HUB_BUSY => Self::Busy,
+            code::CERTIFICATE_REVOKED => Self::Revoked,
             code::HUB_RESTART => Self::Restart,
             code::HUB_DRAINING => Self::Draining,
             _ => Self::Protocol,
@@ -126,6 +133,8 @@ labels! {
         Timeout = "timeout",
         /// The client's certificate was refused, or there was none.
         Certificate = "certificate",
+        /// The client's certificate was revoked.
+        Revoked = "revoked",
         /// It asked for a hub that doesn't live here.
         Hostname = "hostname",
         /// Anything else in TLS.
@@ -143,6 +152,7 @@ impl HandshakeFault {
         match code {
             code::HANDSHAKE_TIMEOUT => Self::Timeout,
             code::CERTIFICATE => Self::Certificate,
+            code::CERTIFICATE_REVOKED => Self::Revoked,
             code::INVALID_HOSTNAME => Self::Hostname,
             code::LINK_LOST => Self::Transport,
             _ => Self::Tls,

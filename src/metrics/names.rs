@@ -81,6 +81,10 @@ definitions! {
     IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events of the default group that consumers hold.";
     WAITS: Gauge "eventflow_waits" "Events and outcomes that links wait for.";
 
+    SCHEDULES: Gauge "eventflow_schedules_waiting" "Scheduled events whose time is yet to come.";
+    SCHEDULES_EXECUTED: Counter "eventflow_schedules_executed" "Scheduled events that were published.";
+    LATENESS: Histogram "eventflow_schedule_lateness" ["seconds"] "Time from when an event was due to its dispatch.";
+
     LINKS: Gauge "eventflow_links" {"dialect"} "Links that are up.";
     LINKS_OPENED: Counter "eventflow_links_opened" {"dialect"} "Links that came up.";
     CUTS: Counter "eventflow_links_cut" {"reason"} "Links that the hub ended.";
@@ -96,6 +100,10 @@ definitions! {
     QUEUE_BYTES: Gauge "eventflow_journal_queue" ["bytes"] "Bytes of the writes that wait for the journal.";
     SYNCHRONOUS: Gauge "eventflow_store_synchronous" "PRAGMA synchronous of the live writer: 2 is FULL, 1 is NORMAL.";
     LOG_DROPPED: Counter "eventflow_log_rows_dropped" "Rows for the log table that were dropped because too many waited.";
+
+    LEAF_LEFT: Gauge "eventflow_hub_certificate_left" ["seconds"] "Time until the hub's own leaf certificate expires; below zero: since then.";
+    RENEWALS_FAILED: Counter "eventflow_hub_certificate_renewals_failed" "Renewals of the hub's own certificates that failed.";
+    LEAVES_ISSUED: Counter "eventflow_spoke_certificates_issued" "Leaf certificates issued or renewed for spokes.";
 
     READINESS: Gauge "eventflow_readiness" {"state"} "1 for the state that the hub is in.";
 }
@@ -113,6 +121,50 @@ mod tests {
             assert!(series.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{series}");
             assert!(definition.help.ends_with('.'), "{series}: the help is a sentence");
             assert!(seen.insert(series.clone()), "{series} stands twice");
+        }
+    }
+
+    /// All queries of the dashboard.
+    fn queries(value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    match value.as_str() {
+                        Some(text) if ["expr", "query"].contains(&name.as_str()) => {
+                            found.push(text.to_owned())
+                        }
+                        _ => queries(value, found),
+                    }
+                }
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| queries(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_dashboard_asks_for_what_there_is() {
+        let dashboard: serde_json::Value =
+            serde_json::from_str(include_str!("../../docs/grafana.json")).unwrap();
+        let mut found = Vec::new();
+        queries(&dashboard, &mut found);
+        let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+        let words = found.iter().flat_map(|query| query.split(word));
+        let asked: std::collections::BTreeSet<_> =
+            words.filter(|word| word.starts_with("eventflow_")).collect();
+        let mut known = std::collections::BTreeSet::new();
+        for definition in ALL {
+            let series = definition.series();
+            let all = match definition.kind {
+                Kind::Histogram => ["_bucket", "_sum", "_count"].map(|part| format!("{series}{part}")).into(),
+                _ => vec![series.clone()],
+            };
+            known.extend(all);
+        }
+        let unknown: Vec<_> = asked.iter().filter(|series| !known.contains(**series)).collect();
+        assert!(unknown.is_empty(), "docs/grafana.json asks for metrics that don't exist: {unknown:?}");
+        for panel in dashboard["panels"].as_array().unwrap().iter().filter(|panel| panel["type"] != "row") {
+            assert_eq!(panel["datasource"]["uid"], "${datasource}", "{}", panel["title"]);
         }
     }
 

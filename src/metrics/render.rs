@@ -67,6 +67,7 @@ impl Collector for Renderer {
         self.events(&mut out)?;
         self.links(&mut out)?;
         self.journal(&mut out)?;
+        self.certificates(&mut out)?;
         out.gauges(names::READINESS, &self.0.hub.readiness)
     }
 }
@@ -115,6 +116,9 @@ impl Renderer {
         out.counter(names::ORPHANS, &hub.orphans)?;
         out.gauge(names::PENDING, &hub.pending)?;
         out.gauge(names::IN_FLIGHT, &hub.in_flight)?;
+        out.gauge(names::SCHEDULES, &hub.schedules_waiting)?;
+        out.counter(names::SCHEDULES_EXECUTED, &hub.schedules_executed)?;
+        out.metric(names::LATENESS, |out| histogram(out, &hub.schedule_lateness))?;
         out.gauge(names::WAITS, &hub.waits)
     }
 
@@ -138,6 +142,13 @@ impl Renderer {
         out.gauge(names::QUEUE_BYTES, &hub.journal_queue_bytes)?;
         out.gauge(names::SYNCHRONOUS, &hub.synchronous)?;
         out.counter(names::LOG_DROPPED, &hub.log_dropped)
+    }
+
+    fn certificates(&self, out: &mut Writer) -> Result<(), Error> {
+        let hub = &self.0.hub;
+        out.gauge(names::LEAF_LEFT, &hub.leaf_left)?;
+        out.counter(names::RENEWALS_FAILED, &hub.renewals_failed)?;
+        out.counter(names::LEAVES_ISSUED, &hub.leaves_issued)
     }
 }
 

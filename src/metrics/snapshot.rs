@@ -105,6 +105,9 @@ pub struct HubSnapshot {
     pub orphans: u64,
     pub pending: i64,
     pub in_flight: i64,
+    pub schedules_waiting: i64,
+    pub schedules_executed: u64,
+    pub schedule_lateness: TimesSnapshot,
     /// Events and outcomes that links wait for.
     pub waits: i64,
     pub links: BTreeMap<&'static str, i64>,
@@ -121,6 +124,9 @@ pub struct HubSnapshot {
     pub journal_queue_bytes: i64,
     pub synchronous: i64,
     pub log_dropped: u64,
+    pub leaf_left: i64,
+    pub renewals_failed: u64,
+    pub leaves_issued: u64,
 }
 
 impl Metrics {
@@ -152,6 +158,9 @@ impl Metrics {
             orphans: hub.orphans.get(),
             pending: hub.pending.get(),
             in_flight: hub.in_flight.get(),
+            schedules_waiting: hub.schedules_waiting.get(),
+            schedules_executed: hub.schedules_executed.get(),
+            schedule_lateness: times(&hub.schedule_lateness),
             waits: hub.waits.get(),
             links: gauges(&hub.links),
             links_opened: counters(&hub.links_opened),
@@ -167,6 +176,9 @@ impl Metrics {
             journal_queue_bytes: hub.journal_queue_bytes.get(),
             synchronous: hub.synchronous.get(),
             log_dropped: hub.log_dropped.get(),
+            leaf_left: hub.leaf_left.get(),
+            renewals_failed: hub.renewals_failed.get(),
+            leaves_issued: hub.leaves_issued.get(),
         }
     }
 }

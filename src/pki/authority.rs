@@ -4,6 +4,7 @@ mod der;
 mod establish;
 mod issue;
 mod rows;
+mod signer;
 #[cfg(test)]
 mod tests;
 
@@ -17,11 +18,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::PrivateKeyDer;
 use sha2::{Digest, Sha256};
 
-pub use establish::establish;
-pub(super) use establish::leaf_due;
 use establish::span;
+pub use establish::{establish, renew};
 use issue::{Pair, Role, issue};
 pub use rows::{CertificateRow, CertificateRows};
+pub use signer::{Leaf, Signer};
 
 use super::{
     Bundle, DEFAULT_HUB_NAME, DEFAULT_SPOKE_NAME, Identity, PkiError, Secret, check_name, new_id, x509,
@@ -140,6 +141,20 @@ impl Authority {
         self.renew_at
     }
 
+    /// When the hub's own leaf ends to hold.
+    ///
+    /// # Errors
+    /// [`PkiError::Certificate`] if it can't be read, which it was when it was made.
+    pub fn hub_leaf_ends(&self) -> Result<SystemTime, PkiError> {
+        let leaf = x509::parse(&self.hub.chain()[0], "this hub")?;
+        Ok(super::from_unix_seconds(x509::lifetime(&leaf).1))
+    }
+
+    /// All certificates that this hub needs: its chain, the root, the spokes' intermediate.
+    pub fn certificates(&self) -> impl Iterator<Item = &CertificateDer<'static>> {
+        self.hub.chain().iter().chain([&self.root, &self.spokes.cert])
+    }
+
     /// Issues a leaf for a spoke, with a new key. `uid` is an id under the spokes' configured name.
     ///
     /// # Errors
@@ -166,7 +181,7 @@ impl Authority {
     ) -> Result<Bundle, PkiError> {
         let Issued { cert, key, .. } = self.issue_spoke_leaf(uid, now)?;
         let hub_name = super::bundle::name_of(self.hub.uid()).map(str::to_owned);
-        Ok(Bundle { cert, key, root: self.root_pem(), hub_name, hubs })
+        Ok(Bundle { hub_name, hubs, ..Bundle::new(cert, key, self.root_pem()) })
     }
 
     #[cfg(test)]
@@ -199,7 +214,5 @@ fn check_id(id: &str, name: &str) -> Result<(), PkiError> {
 }
 
 fn to_pem(label: &str, der: &[u8]) -> String {
-    use pkcs8::der::pem::{LineEnding, encode_string};
-    // Labels are ours and lengths small, the only things that it could refuse.
-    encode_string(label, LineEnding::LF, der).unwrap_or_default()
+    super::key::pem(label, der)
 }

@@ -1,14 +1,19 @@
 //! The file that a spoke without database access lives on: its chain, its key, the root, and where hubs are.
 
-use std::{io, path::Path, time::SystemTime};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_HUB_NAME, Identity, PkiError, Secret, files, x509};
+use super::{DEFAULT_HUB_NAME, FreshKey, Identity, PkiError, Secret, files, x509};
 use crate::{event::Uid, wire::HubAddress};
 
-const REMEDY: &str = "issue a new bundle on the hub's machine (a restart of the hub renews the operator's)";
+const REMEDY: &str = "issue a new bundle on the hub's machine (`eventflow cert issue`; the operator's is renewed by its \
+                      hub, while that runs)";
 
 /// A party's credentials, TOML on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,18 +30,87 @@ pub struct Bundle {
     /// Where hubs listen.
     #[serde(default)]
     pub hubs: Vec<HubAddress>,
+    /// Where it was read.
+    #[serde(skip)]
+    pub(super) origin: Origin,
+}
+
+/// The file that a bundle was read from, if it was. It is no part of what the bundle says: two with different
+/// origins can be equal.
+#[derive(Debug, Clone, Default, Eq)]
+pub(super) struct Origin(Option<PathBuf>);
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Bundle {
+    /// Credentials that come from elsewhere than a file, as PEM: leaf and intermediate, the leaf's key, the root.
+    #[must_use]
+    pub fn new(cert: impl Into<String>, key: Secret, root: impl Into<String>) -> Self {
+        let (cert, root) = (cert.into(), root.into());
+        Self { cert, key, root, hub_name: None, hubs: Vec::new(), origin: Origin::default() }
+    }
+
     /// Reads a bundle and checks it as [`Bundle::check`] does, as of now.
     ///
     /// # Errors
     /// [`PkiError::Bundle`] says what is missing or wrong, and what to do.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, PkiError> {
         let path = path.as_ref();
-        let bundle = Self::load(path)?;
-        bundle.check(SystemTime::now()).map_err(|error| refused(path, format!("can't be used: {error}")))?;
+        let mut bundle = Self::load(path)?;
+        bundle.check(SystemTime::now()).map_err(|error| match error {
+            PkiError::Expired { certificate, ended, remedy } => {
+                let certificate = format!("{certificate} in the bundle {}", absolute(path).display());
+                PkiError::Expired { certificate, ended, remedy }
+            }
+            error => refused(path, format!("can't be used: {error}")),
+        })?;
+        // Through links: what is replaced one day is the file that they lead to.
+        bundle.origin = Origin(fs::canonicalize(path).ok());
         Ok(bundle)
+    }
+
+    /// The file that it was read from, if it was; links are resolved.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.origin.0.as_deref()
+    }
+
+    /// The same credentials renewed: what a hub answered for the public half of `key`.
+    ///
+    /// # Errors
+    /// [`PkiError::Certificate`] if the answer can't be used, or is for somebody else.
+    pub fn renewed(&self, key: &FreshKey, cert: String, root: String) -> Result<Self, PkiError> {
+        let renewed = Self { cert, key: key.private_key().clone(), root, ..self.clone() };
+        renewed.check(SystemTime::now())?;
+        let (was, is) = (self.uid()?, renewed.uid()?);
+        if was != is {
+            let reason = format!("came as the renewal of that of {was}: it is not used");
+            return Err(PkiError::certificate(is.as_str(), reason));
+        }
+        Ok(renewed)
+    }
+
+    /// When two thirds of the leaf's life are over: then it is to be renewed.
+    ///
+    /// # Errors
+    /// [`PkiError::Certificate`] if the leaf can't be read.
+    pub fn renew_at(&self) -> Result<SystemTime, PkiError> {
+        let chain = x509::pem_chain(&self.cert, "the bundle")?;
+        Ok(x509::two_thirds(&x509::parse(&chain[0], "the bundle")?))
+    }
+
+    /// The leaf alone, PEM, and when it ends to hold, in seconds since 1970 (UTC).
+    ///
+    /// # Errors
+    /// [`PkiError::Certificate`] if the leaf can't be read.
+    pub fn leaf(&self) -> Result<(String, i64), PkiError> {
+        let chain = x509::pem_chain(&self.cert, "the bundle")?;
+        let end = x509::lifetime(&x509::parse(&chain[0], "the bundle")?).1;
+        Ok((super::key::pem("CERTIFICATE", &chain[0]), end))
     }
 
     /// Reads a bundle without a look at what it holds.
@@ -64,13 +138,39 @@ impl Bundle {
     /// [`PkiError::File`].
     pub fn write_atomically(&self, path: impl AsRef<Path>) -> Result<(), PkiError> {
         let path = path.as_ref();
-        let text = toml::to_string_pretty(self)
-            .map(Secret::new)
-            .map_err(|error| refused(path, format!("can't be written as TOML ({error})")))?;
+        let text = self.to_toml()?;
         files::write_private(path, text.expose().as_bytes()).map_err(|source| PkiError::File {
             action: "write",
             path: path.to_owned(),
             source,
+        })
+    }
+
+    /// Replaces the file that it was read from, as [`Bundle::write_atomically`] does, if that still is the same
+    /// party's.
+    ///
+    /// # Errors
+    /// [`PkiError::File`]; [`PkiError::Bundle`] if it wasn't read from a file, or somebody put another bundle there.
+    pub fn write_back(&self) -> Result<(), PkiError> {
+        let Some(path) = self.path() else {
+            return Err(refused(Path::new(""), "wasn't read from a file: write it to one".to_owned()));
+        };
+        match Self::load(path).and_then(|there| there.uid()) {
+            Ok(uid) if uid != self.uid()? => {
+                let reason = format!("is now that of {uid}, and stays: name another file for this one");
+                Err(refused(path, reason))
+            }
+            _ => self.write_atomically(path),
+        }
+    }
+
+    /// The text of its file.
+    ///
+    /// # Errors
+    /// [`PkiError::Bundle`] if a part can't stand in TOML; what a hub issued can.
+    pub fn to_toml(&self) -> Result<Secret, PkiError> {
+        toml::to_string_pretty(self).map(Secret::new).map_err(|error| {
+            refused(self.path().unwrap_or(Path::new("")), format!("can't be written as TOML ({error})"))
         })
     }
 
@@ -144,9 +244,12 @@ pub(super) fn name_of(id: &str) -> Option<&str> {
 }
 
 fn refused(path: &Path, reason: String) -> PkiError {
-    // Absolute, since the folder that a program was started in is often the reason.
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    PkiError::Bundle { bundle: path.display().to_string(), reason }
+    PkiError::Bundle { bundle: absolute(path).display().to_string(), reason }
+}
+
+/// Absolute, since the folder that a program was started in is often the reason.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]

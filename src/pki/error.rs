@@ -25,6 +25,38 @@ pub enum PkiError {
         /// Why, and what to do.
         reason: String,
     },
+    /// A certificate of ours has expired.
+    #[error("the certificate of {certificate} expired at {ended}: {remedy}")]
+    Expired {
+        /// Its UID.
+        certificate: String,
+        /// When, for people, UTC.
+        ended: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A certificate, ours or a peer's, was revoked.
+    #[error("the certificate of {certificate} was revoked: {remedy}")]
+    Revoked {
+        /// Its UID, or what stands for it.
+        certificate: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The root or an intermediate doesn't stand.
+    #[error("the certificate {certificate}, which others are issued under, {reason}")]
+    AuthorityGone {
+        /// Its id.
+        certificate: String,
+        /// Why it can't be used, and what to do.
+        reason: String,
+    },
+    /// What was sent as a public key is none.
+    #[error("the public key can't be read: {0}: send a SubjectPublicKeyInfo, DER in base64")]
+    PublicKey(String),
+    /// The public key is of a kind that isn't served.
+    #[error("the public key is of a kind that isn't served ({0}): Ed25519, ECDSA P-256 and ECDSA P-384 are")]
+    PublicKeyKind(String),
     /// A handshake failed for a reason that is no certificate's.
     #[error("the TLS handshake failed: {reason}")]
     Handshake {
@@ -104,6 +136,11 @@ impl PkiError {
         match self {
             Self::Name { .. } => code::INVALID_CONFIG_NAME,
             Self::Certificate { .. } | Self::Issue { .. } => code::CERTIFICATE,
+            Self::Expired { .. } => code::CERTIFICATE_EXPIRED,
+            Self::Revoked { .. } => code::CERTIFICATE_REVOKED,
+            Self::AuthorityGone { .. } => code::AUTHORITY_GONE,
+            Self::PublicKey(_) => code::INVALID_PUBLIC_KEY,
+            Self::PublicKeyKind(_) => code::UNSUPPORTED_PUBLIC_KEY,
             Self::Handshake { .. } => code::HANDSHAKE,
             Self::InvalidHostname { .. } => code::INVALID_HOSTNAME,
             Self::Connection { .. } => code::LINK_LOST,

@@ -4,11 +4,12 @@ use std::{path::Path, time::SystemTime};
 
 use tracing::{info, warn};
 
-use super::{Authority, Bundle, PkiError, authority, check_name, ids, x509};
+use super::{Authority, Bundle, Fingerprint, PkiError, Revoked, check_name, ids, x509};
 use crate::wire::HubAddress;
 
 /// Reads the operator's bundle at `path`, and writes it anew (mode 0600) if it is missing, damaged, due for
-/// renewal, of another root or intermediate, or names other hubs. The id stays if it can.
+/// renewal, revoked, of another root or intermediate, or names other hubs. The id stays if it can; of a revoked one
+/// it doesn't.
 ///
 /// # Errors
 /// [`PkiError::File`] if it can't be written; as [`Authority::issue_spoke_leaf`].
@@ -17,12 +18,16 @@ pub fn ensure_operator_bundle(
     authority: &Authority,
     spoke_name: &str,
     hubs: &[HubAddress],
+    revoked: &Revoked,
     now: SystemTime,
 ) -> Result<Bundle, PkiError> {
     let path = path.as_ref();
     check_name(spoke_name)?;
     let mut uid = None;
     match Bundle::load(path) {
+        Ok(bundle) if is_revoked(&bundle, revoked) => {
+            info!(path = %path.display(), "the operator's certificate was revoked: a new one is issued");
+        }
         Ok(mut bundle) => match stale(&bundle, authority, spoke_name, now) {
             Ok(None) if bundle.hubs == hubs => return Ok(bundle),
             Ok(None) => {
@@ -45,18 +50,33 @@ pub fn ensure_operator_bundle(
     Ok(bundle)
 }
 
-/// A new bundle for the operator, under a new id, that is in no file.
+fn is_revoked(bundle: &Bundle, revoked: &Revoked) -> bool {
+    bundle.identity().is_ok_and(|identity| revoked.any_of(&Fingerprint::of_chain(identity.chain())))
+}
+
+/// The same for a bundle that is in no file: `standing`, if it can stay, else a new one.
 ///
 /// # Errors
 /// As [`Authority::issue_spoke_leaf`].
 pub fn operator_bundle(
+    standing: Option<&Bundle>,
     authority: &Authority,
     spoke_name: &str,
     hubs: &[HubAddress],
+    revoked: &Revoked,
     now: SystemTime,
 ) -> Result<Bundle, PkiError> {
     check_name(spoke_name)?;
-    authority.issue_bundle(&new_operator_id(spoke_name), hubs.to_vec(), now)
+    let standing = standing.filter(|bundle| !is_revoked(bundle, revoked));
+    if let Some(bundle) = standing
+        && matches!(stale(bundle, authority, spoke_name, now), Ok(None))
+        && bundle.hubs == hubs
+    {
+        return Ok(bundle.clone());
+    }
+    let uid = standing.and_then(|bundle| bundle.uid().ok()).filter(|uid| x509::lies_under(uid, spoke_name));
+    let uid = uid.map_or_else(|| new_operator_id(spoke_name), |uid| uid.to_string());
+    authority.issue_bundle(&uid, hubs.to_vec(), now)
 }
 
 /// Why a readable bundle can't stay, if so.
@@ -73,7 +93,7 @@ fn stale(
         Some("it is of another intermediate")
     } else if !x509::lies_under(identity.uid(), spoke_name) {
         Some("it is under another name")
-    } else if authority::leaf_due(&identity.chain()[0])? <= now {
+    } else if bundle.renew_at()? <= now {
         Some("two thirds of its life are over")
     } else {
         bundle.check(now)?;

@@ -18,7 +18,7 @@ pub use super::identity::peer_uid;
 pub use client::client_config;
 #[cfg(feature = "hub")]
 pub use client::peer_config;
-pub use explain::explain;
+pub use explain::{REVOKED, explain};
 #[cfg(feature = "hub")]
 pub use server::{PeerCheck, server_config, server_config_with};
 
@@ -33,8 +33,12 @@ fn trust(root: &CertificateDer<'static>) -> Result<Arc<RootCertStore>, PkiError>
     Ok(Arc::new(roots))
 }
 
-/// Carries our reason through rustls, to be found again by [`explain`].
+/// Carries our reason through rustls, to be found again by [`explain`]. A revoked certificate has a word of its own
+/// in TLS, which tells its bearer.
 fn refusal(error: PkiError) -> rustls::Error {
+    if matches!(error, PkiError::Revoked { .. }) {
+        return CertificateError::Revoked.into();
+    }
     CertificateError::Other(OtherError(Arc::new(error))).into()
 }
 

@@ -1,6 +1,6 @@
 //! Reading certificates: names, lifetimes, and who signed whom.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::{
@@ -12,7 +12,7 @@ use x509_parser::{
     x509::AlgorithmIdentifier,
 };
 
-use super::{PkiError, provider, unix_seconds};
+use super::{BACKDATE, PkiError, provider, unix_seconds};
 
 /// The attribute UID of a distinguished name (RFC 4519, 2.39).
 const UID: Oid<'static> = oid!(0.9.2342.19200300.100.1.1);
@@ -123,18 +123,30 @@ pub(super) fn check_dates(
     remedy: &str,
 ) -> Result<(), PkiError> {
     let (validity, now) = (certificate.validity(), unix_seconds(now));
-    let reason = if validity.not_after.timestamp() < now {
-        format!("expired at {}: {remedy}", validity.not_after)
-    } else if validity.not_before.timestamp() > now {
-        format!("holds only from {} on: compare the clocks of both machines", validity.not_before)
-    } else {
-        return Ok(());
-    };
-    Err(PkiError::certificate(display_name(certificate), reason))
+    if validity.not_after.timestamp() < now {
+        return Err(PkiError::Expired {
+            certificate: display_name(certificate),
+            ended: validity.not_after.to_string(),
+            remedy: remedy.to_owned(),
+        });
+    }
+    if validity.not_before.timestamp() > now {
+        let from = validity.not_before;
+        let reason = format!("holds only from {from} on: compare the clocks of both machines");
+        return Err(PkiError::certificate(display_name(certificate), reason));
+    }
+    Ok(())
+}
+
+/// When two thirds of a certificate's life are over. Its life counts from its issue: the back-dating doesn't.
+pub(super) fn two_thirds(certificate: &X509Certificate<'_>) -> SystemTime {
+    let (start, end) = lifetime(certificate);
+    let issued = start.saturating_add(i64::try_from(BACKDATE.as_secs()).unwrap_or(i64::MAX)).min(end);
+    let since = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    UNIX_EPOCH + since(issued) + since(end - issued) * 2 / 3
 }
 
 /// When a certificate starts and when it ends to hold, in seconds since 1970 (UTC).
-#[cfg(feature = "hub")]
 pub(super) fn lifetime(certificate: &X509Certificate<'_>) -> (i64, i64) {
     let validity = certificate.validity();
     (validity.not_before.timestamp(), validity.not_after.timestamp())

@@ -13,6 +13,7 @@ use tokio::{
     sync::{Semaphore, oneshot},
     task::{JoinHandle, JoinSet},
 };
+use tracing::Instrument as _;
 
 use super::{
     Claim, Claims, ConsumeError, SettleError,
@@ -138,16 +139,19 @@ where
             next = next => {
                 let Some((claim, permit)) = next else { break };
                 // Called here, so that handlers begin in the order in which claims came.
-                let begun = call(|| handler(&claim));
+                let event = claim.event();
+                let span = tracing::debug_span!("claim", event.id = %event.id, domain = %event.domain);
+                let begun = span.in_scope(|| call(|| handler(&claim)));
                 let counters = counters.clone();
-                tasks.spawn(async move {
+                let work = async move {
                     let ended = match begun {
                         Ok(future) => Caught::new(future).await,
                         Err(panic) => Err(panic),
                     };
                     drop(permit);
                     settle(claim, ended, &counters).await;
-                });
+                };
+                tasks.spawn(work.instrument(span));
             }
         }
     }

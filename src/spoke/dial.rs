@@ -1,12 +1,6 @@
 //! From a list of hubs to a link that has said `welcome`.
 
-use std::{
-    future::Future,
-    io,
-    pin::Pin,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
 use tokio::{
@@ -15,10 +9,10 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
-use super::{SpokeConfig, Tried, backoff::Backoff};
+use super::{SpokeConfig, Tried, backoff::Backoff, credentials::Credentials};
 use crate::{
     event::{Fault, Retry, code},
-    pki::{self, Bundle, PkiError},
+    pki::{self, PkiError},
     wire::{Hello, HubAddress, Limits, READY, Reader, Reply, Request, Welcome},
 };
 
@@ -195,7 +189,13 @@ impl Dialer {
 /// Whether a hub's refusal holds at every hub and for good: it is about this spoke's certificate or its
 /// protocol.
 pub(super) fn ends_the_spoke(fault: &Fault) -> bool {
-    let codes = [code::CERTIFICATE, code::INVALID_HOSTNAME, code::UNKNOWN_VERSION];
+    let codes = [
+        code::CERTIFICATE,
+        code::CERTIFICATE_EXPIRED,
+        code::CERTIFICATE_REVOKED,
+        code::INVALID_HOSTNAME,
+        code::UNKNOWN_VERSION,
+    ];
     !fault.is_retryable() && codes.contains(&fault.code.as_str())
 }
 
@@ -265,24 +265,25 @@ fn broken(error: &io::Error) -> Fault {
 
 /// TCP and TLS, as real hubs have it.
 pub(super) struct Tls {
-    bundle: Bundle,
+    credentials: Arc<Credentials>,
+    /// Whether credentials that don't hold are shown to no hub.
+    checks: bool,
 }
 
 impl Tls {
-    /// Checks the credentials.
-    pub(super) fn new(bundle: Bundle) -> Result<Self, PkiError> {
-        bundle.check(SystemTime::now())?;
-        Ok(Self { bundle })
+    pub(super) fn new(credentials: Arc<Credentials>) -> Self {
+        Self { credentials, checks: true }
     }
 
     /// Whatever the credentials are, for tests of what a hub says of them.
     #[cfg(all(test, feature = "hub"))]
-    pub(super) fn unchecked(bundle: Bundle) -> Self {
-        Self { bundle }
+    pub(super) fn unchecked(bundle: crate::pki::Bundle) -> Self {
+        Self { credentials: Arc::new(Credentials::new(bundle)), checks: false }
     }
 
     async fn connect(&self, hub: &HubAddress) -> Result<Box<dyn Io>, Fault> {
-        let (config, name) = pki::tls::client_config(&self.bundle, hub.id.as_deref())?;
+        let bundle = if self.checks { self.credentials.that_hold()? } else { self.credentials.bundle() };
+        let (config, name) = pki::tls::client_config(&bundle, hub.id.as_deref())?;
         let tcp = TcpStream::connect((hub.host.as_str(), hub.port)).await.map_err(|error| {
             let text = format!("can't connect ({error})");
             Fault::retryable(code::NO_HUB, text, Duration::ZERO)

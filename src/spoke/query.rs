@@ -31,6 +31,8 @@ pub(super) enum Query {
     Associate(EventId, Association),
     Dissociate(EventId, Association),
     Delete(Deletion),
+    /// With a public key.
+    Renew(String),
 }
 
 impl Query {
@@ -48,6 +50,7 @@ impl Query {
             Query::Associate(id, with) => Request::Associate { req, id, with },
             Query::Dissociate(id, with) => Request::Dissociate { req, id, with },
             Query::Delete(what) => Request::Delete { req, what },
+            Query::Renew(key) => Request::Renew { req, key },
         }
     }
 
@@ -76,7 +79,9 @@ impl Query {
             | Query::Associate(id, _)
             | Query::Dissociate(id, _)
             | Query::Delete(Deletion::Event { id }) => Some(id.to_string()),
-            Query::Log { .. } | Query::Pids { .. } | Query::Wait(_) | Query::Delete(_) => None,
+            Query::Log { .. } | Query::Pids { .. } | Query::Wait(_) | Query::Delete(_) | Query::Renew(_) => {
+                None
+            }
         }
     }
 }

@@ -380,6 +380,8 @@ async fn write(output: &mut WriteHalf<Box<dyn Io>>, out: &mut BytesMut) -> io::R
 /// The hub's last word decides whether another link makes sense.
 fn goodbye(fault: Fault) -> End {
     match fault.retry {
+        // The link's own certificate: it may have been renewed since. If not, the next dial says so.
+        Retry::Never if fault.code == code::CERTIFICATE_REVOKED => End::Lost { fault, wait: None },
         Retry::Never if ends_the_spoke(&fault) => End::Final(fault),
         Retry::Never => End::Lost { fault, wait: None },
         Retry::After(wait) => End::Lost { fault, wait: Some(wait) },

@@ -54,15 +54,16 @@ fn limits() -> LinkLimits {
     }
 }
 
+/// None: what runs here needs no certificate.
+fn credentials() -> Arc<crate::spoke::Credentials> {
+    Arc::new(crate::spoke::Credentials::new(config().bundle))
+}
+
 fn config() -> SpokeConfig {
     let hub = HubAddress { id: None, host: "hub.test".to_owned(), port: 50001 };
-    SpokeConfig::from_bundle(Bundle {
-        cert: String::new(),
-        key: Secret::new(String::new()),
-        root: String::new(),
-        hub_name: None,
-        hubs: vec![hub],
-    })
+    let mut config = SpokeConfig::from_bundle(Bundle::new("", Secret::new(""), ""));
+    config.hubs = vec![hub];
+    config
 }
 
 /// Gives each stream's far end to the test.
@@ -92,7 +93,7 @@ impl FakeHub {
 
     /// A connected spoke and its first link.
     async fn connected(&mut self, config: SpokeConfig, limits: LinkLimits) -> (Spoke, FakeLink) {
-        let connecting = Spoke::connect_by(config, self.connector.clone());
+        let connecting = Spoke::connect_by(config, self.connector.clone(), credentials());
         let (spoke, link) = tokio::join!(connecting, async {
             let mut link = self.accept().await;
             link.welcome(limits).await;

@@ -8,6 +8,7 @@ use sea_orm::{
 use super::{
     Store, StoreError,
     entity::certificate::{self, Column},
+    leaves::make_room,
     sql::{is_duplicate, refused},
     time,
 };
@@ -48,27 +49,12 @@ impl CertificateRows for Store {
 
     async fn insert(&self, row: CertificateRow) -> Result<bool, StoreError> {
         let refused = refused("store a certificate");
-        let now = time::datetime(time::now());
-        let seconds = |at: i64| time::datetime(at.saturating_mul(1_000));
-        let model = certificate::ActiveModel {
-            version: Set(row.version),
-            id: Set(row.id),
-            created: Set(now),
-            updated: Set(now),
-            cert: Set(row.cert),
-            key: Set(row.key),
-            key_iv: Set(row.key_iv),
-            key_salt: Set(row.key_salt),
-            key_tag: Set(row.key_tag),
-            pass: Set(row.pass),
-            pass_iv: Set(row.pass_iv),
-            pass_salt: Set(row.pass_salt),
-            pass_tag: Set(row.pass_tag),
-            validity: Set(seconds(row.validity)),
-            revoked: Set(row.revoked.map(seconds)),
-        };
         let transaction = self.writer.begin().await.map_err(&refused)?;
-        let inserted = model.insert(transaction.db()).await;
+        let inserted = async {
+            make_room(transaction.db(), &row.id).await?;
+            model(row).insert(transaction.db()).await
+        };
+        let inserted = inserted.await;
         match transaction.end(inserted).await {
             Ok(_) => Ok(true),
             Err(error) if is_duplicate(&error) => Ok(false),
@@ -94,6 +80,29 @@ impl CertificateRows for Store {
         };
         let moved = moved.await;
         transaction.end(moved).await.map(drop).map_err(refused)
+    }
+}
+
+/// A row as the entity holds it.
+pub(super) fn model(row: CertificateRow) -> certificate::ActiveModel {
+    let now = time::datetime(time::now());
+    let seconds = |at: i64| time::datetime(at.saturating_mul(1_000));
+    certificate::ActiveModel {
+        version: Set(row.version),
+        id: Set(row.id),
+        created: Set(now),
+        updated: Set(now),
+        cert: Set(row.cert),
+        key: Set(row.key),
+        key_iv: Set(row.key_iv),
+        key_salt: Set(row.key_salt),
+        key_tag: Set(row.key_tag),
+        pass: Set(row.pass),
+        pass_iv: Set(row.pass_iv),
+        pass_salt: Set(row.pass_salt),
+        pass_tag: Set(row.pass_tag),
+        validity: Set(seconds(row.validity)),
+        revoked: Set(row.revoked.map(seconds)),
     }
 }
 

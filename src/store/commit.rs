@@ -4,9 +4,11 @@ mod associations;
 mod claims;
 mod deletions;
 mod known;
+mod order;
 mod others;
 mod outcomes;
 mod publishes;
+mod schedules;
 mod takes;
 #[cfg(test)]
 mod tests;
@@ -54,8 +56,9 @@ impl Store {
     /// Writes everything in one transaction and answers each in the order of the batch. When this returns, what
     /// is answered `Ok` is committed; nothing else is.
     ///
-    /// Within a batch the publishes take effect first, then outcomes and attempts, then what npm spokes published,
-    /// claims, and the rest, each kind in the order of the batch; deletions come last.
+    /// Within a batch the publishes take effect first, then outcomes and attempts, then schedules, then what npm spokes
+    /// published, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
+    /// what an earlier write schedules or cancels waits for that one, in a transaction of its own.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
     ///   claim by its error; the others are committed. [`Write::Batch`] is one write: of a refused one nothing is
@@ -70,7 +73,10 @@ impl Store {
         let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
         let mut tries = 0;
         // The next part is the last one; parts are answered from the front to the back.
-        let mut parts = vec![Part { range: 0..batch.len(), look: publishes::answers_later(&batch) }];
+        let mut parts: Vec<Part> = order::parts(&batch)
+            .into_iter()
+            .map(|range| Part { look: publishes::answers_later(&batch[range.clone()]), range })
+            .collect();
         while let Some(Part { range, look }) = parts.pop() {
             if range.is_empty() {
                 continue;
@@ -148,12 +154,19 @@ impl Store {
 
 /// What the hot path consists of: it needs no answer of the database but that all went well.
 fn is_hot(write: &Write) -> bool {
-    is_publish(write) || matches!(write, Write::Finish { .. } | Write::Attempt(_))
+    matches!(
+        write,
+        Write::Publish { .. }
+            | Write::Batch { .. }
+            | Write::Persist(_)
+            | Write::Finish { .. }
+            | Write::Attempt(_)
+    )
 }
 
-/// Whether it stores events.
+/// Whether it stores events, which takes room.
 fn is_publish(write: &Write) -> bool {
-    matches!(write, Write::Publish { .. } | Write::Batch { .. } | Write::Persist(_))
+    write.stores().next().is_some()
 }
 
 /// Whether there are publishes and other writes.
@@ -175,6 +188,7 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     let mut known = if look { Some(Known::read(db, writes).await?) } else { None };
     let (mut answers, script) = plan(writes, known.as_mut());
     script.run(db).await?;
+    schedules::write(db, writes, &mut answers).await?;
     takes::write(db, writes, &mut answers).await?;
     claims::write(db, writes, &mut answers).await?;
     associations::write(db, writes, &mut answers).await?;

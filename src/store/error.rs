@@ -4,6 +4,7 @@ use std::{io, path::PathBuf, time::Duration};
 
 use sea_orm::DbErr;
 
+use super::time;
 use crate::event::{EventId, Fault, code};
 
 /// How long a publisher waits before it tries again on a full or absent database.
@@ -35,6 +36,47 @@ pub enum StoreError {
     #[error("no event has the id {id:?}: it was never stored here, or it was deleted")]
     EventNotFound {
         /// The id.
+        id: EventId,
+    },
+    /// The event is scheduled for another time.
+    #[error(
+        "the event {id:?} is already scheduled for {}: cancel it first, or schedule under a new id", time::utc(*due)
+    )]
+    ScheduledOtherwise {
+        /// The event.
+        id: EventId,
+        /// When it is or was due, in milliseconds since 1970.
+        due: i64,
+    },
+    /// The event was published, not scheduled.
+    #[error("the event {id:?} was published already, without a schedule: schedule under a new id")]
+    PublishedBefore {
+        /// The event.
+        id: EventId,
+    },
+    /// The time to publish an event at is over, or beyond the calendar.
+    #[error(
+        "the event {id:?} can't be scheduled for {}, since it is now {}: name a time to come, up to the end of the \
+         year 9999", time::utc(*due), time::utc(*now)
+    )]
+    InvalidDue {
+        /// The event.
+        id: EventId,
+        /// When it was to be published, in milliseconds since 1970.
+        due: i64,
+        /// When that was asked, in milliseconds since 1970.
+        now: i64,
+    },
+    /// No event of this id is scheduled.
+    #[error("no event of the id {id:?} is scheduled: it was never, or it was cancelled or deleted")]
+    ScheduleNotFound {
+        /// The id.
+        id: EventId,
+    },
+    /// The schedule ran.
+    #[error("the schedule of the event {id:?} ran already: what is published can't be cancelled")]
+    ScheduleExecuted {
+        /// The event.
         id: EventId,
     },
     /// The event has its outcome already.
@@ -107,7 +149,12 @@ impl StoreError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::EventConflict { .. } => code::EVENT_CONFLICT,
+            Self::EventConflict { .. } | Self::ScheduledOtherwise { .. } | Self::PublishedBefore { .. } => {
+                code::EVENT_CONFLICT
+            }
+            Self::InvalidDue { .. } => code::SCHEDULE_INVALID_DATE,
+            Self::ScheduleNotFound { .. } => code::SCHEDULE_NOT_FOUND,
+            Self::ScheduleExecuted { .. } => code::SCHEDULE_EXECUTED,
             Self::RidNotFound { .. } => code::RID_NOT_FOUND,
             Self::EventNotFound { .. } => code::EVENT_NOT_FOUND,
             Self::ClaimLost { .. } => code::CLAIM_LOST,

@@ -3,6 +3,8 @@
 mod m20261201_000001_core;
 mod m20261201_000003_reads;
 mod m20261202_000001_claims;
+mod m20261202_000002_schedule;
+mod m20261202_000010_certificate;
 
 use sea_orm::DynIden;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait, sea_query::IntoIden};
@@ -19,6 +21,8 @@ impl MigratorTrait for Migrator {
             Box::new(m20261201_000001_core::Migration),
             Box::new(m20261201_000003_reads::Migration),
             Box::new(m20261202_000001_claims::Migration),
+            Box::new(m20261202_000002_schedule::Migration),
+            Box::new(m20261202_000010_certificate::Migration),
         ]
     }
 

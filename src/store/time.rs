@@ -17,6 +17,19 @@ pub(super) fn text(ms: i64) -> String {
     datetime(ms).format("%F %T%.3f").to_string()
 }
 
+/// A moment in whole seconds as text.
+pub(super) fn seconds(ms: i64) -> String {
+    datetime(ms).format("%F %T").to_string()
+}
+
+/// A moment for people; one beyond the calendar as its number.
+pub(super) fn utc(ms: i64) -> String {
+    match DateTime::from_timestamp_millis(ms) {
+        Some(at) => at.format("%F %T%.3f UTC").to_string(),
+        None => format!("{ms} ms since 1970"),
+    }
+}
+
 /// Now, in milliseconds since 1970.
 pub(super) fn now() -> i64 {
     chrono::Utc::now().timestamp_millis()
@@ -32,5 +45,11 @@ mod tests {
         assert_eq!(text(1_796_030_712_007), "2026-11-30 09:25:12.007");
         assert!(text(999) < text(1_000));
         assert_eq!(millis(datetime(1_796_030_712_007)), 1_796_030_712_007);
+    }
+
+    #[test]
+    fn moments_beyond_the_calendar_are_shown_as_numbers() {
+        assert_eq!(utc(1_796_030_712_007), "2026-11-30 09:25:12.007 UTC");
+        assert_eq!(utc(i64::MAX), "9223372036854775807 ms since 1970");
     }
 }

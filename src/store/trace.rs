@@ -40,8 +40,13 @@ impl Store {
             .map_err(refused)?;
         attempts.reverse();
 
+        let schedule = self.schedule(id).await?;
+        let publisher = published.as_ref().map(|row| Uid::from_stored(row.publisher.clone()));
+        // Its row is there from the start, but nobody has seen the event yet.
+        let published = published.filter(|_| schedule.is_none_or(|schedule| schedule.executed));
         let mut consumer = published.as_ref().and_then(|row| row.consumer.clone()).map(Uid::from_stored);
         let state = match &published {
+            None if schedule.is_some() => "scheduled",
             None => "persisted",
             Some(row) => match outcome(row) {
                 Some(word) => word,
@@ -56,11 +61,11 @@ impl Store {
             },
         };
         let trace = Trace {
-            publisher: published.as_ref().map(|row| Uid::from_stored(row.publisher.clone())),
+            publisher,
             published: published.as_ref().map(|row| time::millis(row.published)),
             hub: published.as_ref().and_then(|row| row.v1_hub.clone()).map(Uid::from_stored),
             seq: published.as_ref().and_then(|row| row.seq).map(unsigned),
-            scheduled: None,
+            scheduled: schedule.map(|schedule| schedule.due),
             state: state.to_owned(),
             consumer,
             ended: published

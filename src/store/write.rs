@@ -71,6 +71,34 @@ pub enum Write {
         /// When, in milliseconds since 1970.
         at: i64,
     },
+    /// Store an event that is to be published at its time. Answered by [`Written::Scheduled`].
+    Schedule {
+        /// The event; its timestamp is the time of the commit as the caller sees it.
+        event: Event,
+        /// When, in milliseconds since 1970.
+        due: i64,
+        /// Who schedules it.
+        publisher: Uid,
+    },
+    /// Remove a schedule that hasn't run, and its event with it. Answered by [`Written::Cancelled`].
+    Cancel {
+        /// Which event.
+        event_id: EventId,
+        /// Who wants that, for the `log` table.
+        by: Uid,
+        /// The hub that was asked.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Publish those of these events whose time has come by the database's clock, unless that was done before.
+    /// Answered by [`Written::Ran`].
+    RunDue {
+        /// The events, each with the sequence number that it gets on `hub`.
+        events: Vec<(EventId, u64)>,
+        /// The hub that dispatches them. Its row in `hub` must exist.
+        hub: Uid,
+    },
     /// Make a binding, or find the one that already has this group, domain and name. A new one lowers the
     /// group's cursors below its `start_seq`. `id` is not looked at.
     Bind(Binding),
@@ -121,7 +149,9 @@ impl Write {
     /// The events that it stores, in their order.
     pub(super) fn stores(&self) -> impl Iterator<Item = &Event> {
         let (one, several) = match self {
-            Self::Publish { event, .. } | Self::Persist(event) => (Some(event), &[][..]),
+            Self::Publish { event, .. } | Self::Persist(event) | Self::Schedule { event, .. } => {
+                (Some(event), &[][..])
+            }
             Self::Batch { events, .. } => (None, &events[..]),
             _ => (None, &[][..]),
         };
@@ -157,6 +187,17 @@ pub enum Written {
     NotTaken(NotTaken),
     /// Whether the claim is ours; else somebody else has the event, or it has its outcome.
     Claimed(bool),
+    /// The event is scheduled.
+    Scheduled {
+        /// When it runs or ran, in milliseconds since 1970.
+        due: i64,
+        /// False: it was scheduled so already.
+        fresh: bool,
+    },
+    /// The schedule is gone, and its event with it.
+    Cancelled,
+    /// What ran, in the order of its sequence.
+    Ran(Vec<Ran>),
     /// Done.
     Done,
 }
@@ -187,6 +228,17 @@ pub enum NotTaken {
     /// Its row in `event_scheduled` wasn't executed yet.
     #[error("the event is scheduled and not due")]
     Scheduled,
+}
+
+/// A scheduled event that was published now, by this write and no other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// The event as it was stored.
+    pub event: Event,
+    /// Its sequence number.
+    pub seq: u64,
+    /// When it was due, in milliseconds since 1970.
+    pub due: i64,
 }
 
 /// Wants events for a group.

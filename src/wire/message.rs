@@ -196,6 +196,13 @@ pub enum Request {
         /// At most so many events; the hub's own limits hold too.
         limit: u32,
     },
+    /// `renew, req, key`: a new leaf for this link's own UID, on a key pair that the client made.
+    Renew {
+        /// Request number.
+        req: Req,
+        /// The public key: a SubjectPublicKeyInfo, DER in base64.
+        key: String,
+    },
     /// `show, req, id`: the event and what became of it.
     Show {
         /// Request number.
@@ -380,12 +387,25 @@ pub enum Answer {
     Position(u64),
     /// `page, next`: log. Empty: that was the last page.
     Page(String),
+    /// `renewed, {json}`: renew.
+    Renewed(Box<Renewed>),
     /// `trace, {json}`: show, after the `item` with the event.
     Trace(Box<Trace>),
 }
 
 /// Events of a batch, and of a page, at most.
 pub const MOST_EVENTS: usize = 1_000;
+
+/// A renewed leaf.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renewed {
+    /// PEM: the leaf, then its intermediate.
+    pub cert: String,
+    /// PEM: the root; it may be another one than before.
+    pub root: String,
+    /// When the leaf ends to hold, in milliseconds since 1970.
+    pub not_after: i64,
+}
 
 /// What became of a publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -58,6 +58,7 @@ impl Reply {
                     Answer::Outcome(None) => record.text("outcome").text("pending"),
                     Answer::Deleted(count) => record.text("deleted").number(*count),
                     Answer::Trace(trace) => record.text("trace").json(trace),
+                    Answer::Renewed(renewed) => record.text("renewed").json(renewed),
                 }
             }
             Self::Item { req, event } => Writer::new(out, "item").number(*req).event(event),
@@ -152,6 +153,7 @@ fn read_answer(units: &[&str]) -> Result<Answer, RecordFault> {
         ["outcome", "pending"] => Answer::Outcome(None),
         ["outcome", ended] => Answer::Outcome(Some(Box::new(json("outcome", ended)?))),
         ["deleted", count] => Answer::Deleted(number("deleted", count)?),
+        ["renewed", renewed] => Answer::Renewed(Box::new(json("renewed", renewed)?)),
         ["trace", trace] => Answer::Trace(Box::new(json("trace", trace)?)),
         [form, ..] => return Err(RecordFault::unit("answer", form, "no form of answer that we know")),
     })

@@ -27,6 +27,7 @@ const FORMS: &[(&str, &str)] = &[
     ("read", "req, id"),
     ("log", "req, json, page, limit"),
     ("show", "req, id"),
+    ("renew", "req, key"),
     ("batch", "req, json"),
     ("persist", "req, id, domain, name, pid, rid, data"),
     ("schedule", "req, due, id, domain, name, pid, rid, data"),
@@ -72,6 +73,7 @@ impl Request {
             Self::Read { .. } => "read",
             Self::Log { .. } => "log",
             Self::Show { .. } => "show",
+            Self::Renew { .. } => "renew",
             Self::Batch { .. } => "batch",
             Self::Persist { .. } => "persist",
             Self::Schedule { .. } => "schedule",
@@ -101,6 +103,7 @@ impl Request {
             | Self::Read { req, .. }
             | Self::Log { req, .. }
             | Self::Show { req, .. }
+            | Self::Renew { req, .. }
             | Self::Batch { req, .. }
             | Self::Persist { req, .. }
             | Self::Schedule { req, .. }
@@ -149,6 +152,7 @@ impl Request {
                 let reason = cut(&options.reason, MAX_FREE_TEXT).to_owned();
                 record.number(*req).number(*token).json(&NackOptions { reason })
             }
+            Self::Renew { req, key } => record.number(*req).text(key),
             Self::Read { req, id } | Self::Show { req, id } | Self::Cancel { req, id } => {
                 record.number(*req).text(id)
             }
@@ -252,6 +256,7 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
             page: page.to_owned(),
             limit: positive("limit", limit)?,
         },
+        ("renew", [number, key]) => Request::Renew { req: req(number)?, key: (*key).to_owned() },
         ("show", &[number, id]) => {
             Request::Show { req: req(number)?, id: EventId::parse(fields.shared(id))? }
         }

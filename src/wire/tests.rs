@@ -121,6 +121,7 @@ fn request() -> impl Strategy<Value = Request> {
         (req(), log_query(), "[ -~]{0,80}", 1..=u32::MAX)
             .prop_map(|(req, query, page, limit)| Request::Log { req, query, page, limit }),
         (req(), text()).prop_map(|(req, id)| Request::Show { req, id }),
+        (req(), "[ -~]{0,80}").prop_map(|(req, key)| Request::Renew { req, key }),
         later_request(),
     ]
 }
@@ -232,6 +233,9 @@ fn answer() -> impl Strategy<Value = Answer> {
         any::<u64>().prop_map(Answer::Position),
         "[ -~]{0,80}".prop_map(Answer::Page),
         trace().prop_map(|trace| Answer::Trace(Box::new(trace))),
+        any::<(String, String, i64)>().prop_map(|(cert, root, not_after)| {
+            Answer::Renewed(Box::new(Renewed { cert, root, not_after }))
+        }),
         vec(any::<(bool, i64, u64)>(), 0..4).prop_map(|list| {
             let published = |(fresh, timestamp, seq)| Published { fresh, timestamp, seq };
             Answer::Batch(list.into_iter().map(published).collect())

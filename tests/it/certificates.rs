@@ -189,7 +189,11 @@ async fn an_expired_leaf_is_refused() {
     logged(&hub, &["handshake with", "leaf", "expired at", "gets a new bundle"]).await;
 
     // A spoke doesn't even dial with it.
-    says(&expired.check(SystemTime::now()).unwrap_err(), CERTIFICATE, &[SPOKE, "expired"]);
+    says(
+        &expired.check(SystemTime::now()).unwrap_err(),
+        "E_EVENTFLOW_CERTIFICATE_EXPIRED",
+        &[SPOKE, "expired"],
+    );
     // While it held it would have been let in, as one that holds is.
     let holds = issuing.bundle(&hub, SPOKE, SystemTime::now());
     let (config, name) = showing(&hub, shown_by(&holds));
@@ -302,6 +306,27 @@ async fn a_handshake_that_stands_still_is_cut_in_time() {
     )
     .await;
 
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn handshakes_that_fail_again_and_again_fill_no_table() {
+    let hub = TestHub::start().await;
+    for _ in 0..40 {
+        let mut link = TcpStream::connect(hub.handle.info().address).await.unwrap();
+        link.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        // Until the hub ends it.
+        let _ = link.read_to_end(&mut Vec::new()).await;
+    }
+    counted(&hub, "tls", 40).await;
+    logged(&hub, &["handshake with 127.0.0.1:"]).await;
+    let database = Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap();
+    let rows = database.query_one_raw(sea_orm::Statement::from_string(
+        sea_orm::DatabaseBackend::Sqlite,
+        "SELECT count(*) FROM log WHERE message LIKE 'handshake%'",
+    ));
+    let rows: i64 = rows.await.unwrap().unwrap().try_get_by_index(0).unwrap();
+    assert!((1..=3).contains(&rows), "{rows} rows for 40 failures");
     hub.stop().await;
 }
 

@@ -9,7 +9,7 @@ use eventflow::{
     wire::{
         After, Answer, Association, Attempt, ConsumeOptions, Deletion, Ended, Hello, HubAddress, Limits,
         LinkLimits, LogOf, LogQuery, NackOptions, OutcomeOptions, ParseLimits, Published, READY, Reader,
-        Record, Reply, Request, Trace, Wait, WaitFor, Welcome,
+        Record, Renewed, Reply, Request, Trace, Wait, WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -140,6 +140,11 @@ fn requests() {
     };
     request(r#"log␟11␟{"domain":"orders","pid":"order-1"}␟␟100␞"#, &log(""));
     request(r#"log␟11␟{"domain":"orders","pid":"order-1"}␟p1x␟100␞"#, &log("p1x"));
+    let key = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=";
+    request(
+        "renew␟25␟MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=␞",
+        &Request::Renew { req: 25, key: key.into() },
+    );
     request("show␟12␟01K0EXAMPLE␞", &Request::Show { req: 12, id: new_event().id });
 }
 
@@ -269,6 +274,10 @@ fn replies() {
         &ok(12, Answer::Trace(Box::new(trace()))),
     );
     reply(
+        r#"ok␟25␟renewed␟{"cert":"-----BEGIN CERTIFICATE-----\nMIIB…\n-----END CERTIFICATE-----\n","root":"-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n","not_after":1757776000000}␞"#,
+        &ok(25, Answer::Renewed(Box::new(renewed()))),
+    );
+    reply(
         r#"ok␟13␟batch␟[{"fresh":true,"timestamp":1750000000000,"seq":1750000000000123},{"fresh":false,"timestamp":1750000000000,"seq":1750000000000123}]␞"#,
         &ok(13, Answer::Batch(vec![published(true), published(false)])),
     );
@@ -339,6 +348,11 @@ fn address() -> HubAddress {
         host: "127.0.0.1".into(),
         port: 50001,
     }
+}
+
+fn renewed() -> Renewed {
+    let pem = |body: &str| format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n");
+    Renewed { cert: pem("MIIB…"), root: pem("MIIC…"), not_after: 1_757_776_000_000 }
 }
 
 fn trace() -> Trace {

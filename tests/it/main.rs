@@ -5,8 +5,11 @@
 
 mod a_backup_restores;
 mod a_batch_is_all_or_nothing;
+mod a_certificate_is_renewed_under_load;
 mod a_claim_ends_with_its_link;
 mod a_consumer_comes_late;
+mod a_revoked_link_is_cut;
+mod a_schedule_is_exact_and_once;
 mod a_subscriber_comes_late;
 mod a_subscription_resumes;
 mod acked_is_committed;
@@ -22,7 +25,9 @@ mod embedding;
 mod golden_bytes;
 mod hostile_bytes;
 mod layering;
+mod log_level;
 mod logs;
+mod looking_in;
 mod npm_consumers;
 mod npm_online;
 mod npm_publishers;

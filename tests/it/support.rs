@@ -1,6 +1,8 @@
 //! What the promises are tested with: a hub in a temporary folder, clients, a link that speaks raw bytes, and
 //! conditions that are waited for.
 
+pub mod admin;
+pub mod http;
 pub mod load;
 pub mod npm;
 pub mod peer;

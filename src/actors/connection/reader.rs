@@ -38,6 +38,7 @@ pub async fn run<R: AsyncRead + Unpin>(
             Ok(0) => inbound.ended = Some(None),
             Ok(read) => {
                 metrics.hub().bytes_in.add(read as u64);
+                outlet.received(read);
                 loop {
                     match reader.next() {
                         Ok(Some(record)) => inbound.records.push(record),

@@ -26,7 +26,7 @@ use crate::{
 /// How long a client waits after a mailbox was full.
 pub(super) const FULL_WAIT: Duration = Duration::from_millis(50);
 /// The verbs whose refusal counts as that of a publish.
-const PUBLISHES: [&str; 3] = ["publish", "batch", "persist"];
+const PUBLISHES: [&str; 4] = ["publish", "batch", "persist", "schedule"];
 /// What is kept of the name that a client gives itself, in characters.
 const CLIENT_NAME: usize = 64;
 
@@ -45,7 +45,7 @@ impl Connection {
         match Request::parse(record, &self.config.parse) {
             Ok(Request::Hello(Hello { client })) => {
                 let client: String = client.chars().take(CLIENT_NAME).collect();
-                tracing::debug!(conn.id = %self.outlet.id(), spoke.id = %self.uid, client, "hello");
+                tracing::debug!(client, "hello");
                 self.reply(&Reply::Welcome(self.config.welcome.clone()));
                 self.session.welcome();
                 self.say_drain();
@@ -90,6 +90,10 @@ impl Connection {
             Request::Publish { req, event } => self.publish(req, Storing::Publish(event), gathered),
             Request::Persist { req, event } => self.publish(req, Storing::Persist(event), gathered),
             Request::Batch { req, events } => self.publish(req, Storing::Batch(events), gathered),
+            Request::Schedule { req, due, event } => {
+                self.publish(req, Storing::Schedule(due, event), gathered);
+            }
+            Request::Cancel { req, id } => self.amend(req, Amendment::Cancel(id), gathered),
             Request::Associate { req, id, with } => {
                 self.amend(req, Amendment::Associate(id, with), gathered);
             }
@@ -108,6 +112,7 @@ impl Connection {
                 let fault = Fault::refused(code::INVALID_RECORD, "hello comes once, as the first record");
                 self.outlet.answer(0, Err(fault));
             }
+            Request::Renew { req, key } => self.renew(req, key),
             Request::Read { req, id } => self.read(Read { req, what: What::Event(id) }),
             Request::Show { req, id } => self.read(Read { req, what: What::Show(id) }),
             Request::Log { req, query, page, limit } => {

@@ -32,8 +32,8 @@ pub async fn run<W: AsyncWrite + Unpin>(
     metrics: Metrics,
     stall: Duration,
 ) -> bool {
-    let mut writer = Writer { socket, buffer: BytesMut::new(), metrics, stall };
-    let served = writer.serve(&mut frames, &outlet).await;
+    let mut writer = Writer { socket, buffer: BytesMut::new(), outlet: outlet.clone(), metrics, stall };
+    let served = writer.serve(&mut frames).await;
     if let Err(error) = &served {
         let (reason, fault) = match error.kind() {
             io::ErrorKind::TimedOut => (
@@ -57,12 +57,13 @@ pub async fn run<W: AsyncWrite + Unpin>(
 struct Writer<W> {
     socket: W,
     buffer: BytesMut,
+    outlet: Outlet,
     metrics: Metrics,
     stall: Duration,
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
-    async fn serve(&mut self, frames: &mut UnboundedReceiver<Queued>, outlet: &Outlet) -> io::Result<()> {
+    async fn serve(&mut self, frames: &mut UnboundedReceiver<Queued>) -> io::Result<()> {
         let mut queued = Vec::with_capacity(FRAMES);
         while frames.recv_many(&mut queued, FRAMES).await > 0 {
             for Queued { frame, weight } in queued.drain(..) {
@@ -75,7 +76,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                         return self.close().await;
                     }
                     // The other end doesn't take these; the last words are to get through.
-                    _ if outlet.is_stuck() => {}
+                    _ if self.outlet.is_stuck() => {}
                     frame => self.frame(frame).await?,
                 }
                 drop(weight);
@@ -83,7 +84,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             self.send().await?;
             if frames.is_empty() {
                 self.flush().await?;
-                outlet.wrote();
+                self.outlet.wrote();
                 if self.buffer.capacity() > KEEP {
                     self.buffer = BytesMut::new();
                 }
@@ -169,6 +170,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 .map_err(|_| io::ErrorKind::TimedOut)??;
         }
         self.metrics.hub().bytes_out.add(self.buffer.len() as u64);
+        self.outlet.sent(self.buffer.len());
         self.buffer.clear();
         Ok(())
     }

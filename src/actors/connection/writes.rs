@@ -17,12 +17,12 @@ use crate::{
 };
 
 impl Connection {
-    /// Takes a publish, a batch or a persist into the window; a link that goes beyond it is cut.
+    /// Takes a publish, a batch, a persist or a schedule into the window; a link that goes beyond it is cut.
     pub(super) fn publish(&mut self, req: Req, what: Storing, gathered: &mut Gathered) {
         // The journal gets what the link sent in its order: the changes before it first.
         self.send_changes(std::mem::take(&mut gathered.changes));
         let weight = match &what {
-            Storing::Publish(event) | Storing::Persist(event) => event.weight(),
+            Storing::Publish(event) | Storing::Persist(event) | Storing::Schedule(_, event) => event.weight(),
             Storing::Batch(events) => events.iter().map(NewEvent::weight).sum(),
         };
         let welcome = &self.config.welcome.limits;
@@ -47,10 +47,10 @@ impl Connection {
     /// Takes a change to what is stored; beyond what a link may have under way it is refused for now.
     pub(super) fn amend(&mut self, req: Req, what: Amendment, gathered: &mut Gathered) {
         self.send_publishes(std::mem::take(&mut gathered.publishes));
-        if matches!(what, Amendment::Delete(_)) && !self.config.may_delete {
+        if matches!(what, Amendment::Delete(_) | Amendment::Cancel(_)) && !self.config.may_delete {
             let fault = Fault::refused(
                 code::NOT_ALLOWED,
-                "this hub lets no spoke delete anything: its operator may set `spokes.may_delete`",
+                "this hub lets no spoke delete or cancel anything: its operator may set `spokes.may_delete`",
             );
             self.outlet.answer(req, Err(fault));
             return;
@@ -61,7 +61,7 @@ impl Connection {
                 let fault = Fault::retryable(
                     code::HUB_BUSY,
                     format!(
-                        "this link has {MOST_AMENDMENTS} associations and deletions waiting: wait for their answers"
+                        "this link has {MOST_AMENDMENTS} associations, cancels and deletions waiting: wait for their answers"
                     ),
                     FULL_WAIT,
                 );

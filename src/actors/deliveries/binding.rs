@@ -166,6 +166,16 @@ impl Binding {
         matches!(self.mode, Mode::Live)
     }
 
+    /// Where its events come from now, in a word.
+    #[must_use]
+    pub fn mode(&self) -> &'static str {
+        match self.mode {
+            Mode::Idle { .. } => "idle",
+            Mode::Live => "live",
+            Mode::Lagging(_) => "lagging",
+        }
+    }
+
     /// A live event. True: it must be placed now (handed out or put into [`Self::put`]); false: it stays in the
     /// database, or in this binding's buffer, until its turn.
     pub fn arrive(&mut self, event: &Arc<Dispatched>) -> bool {

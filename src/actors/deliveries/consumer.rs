@@ -115,6 +115,24 @@ impl Consumer {
         self.held.keys().copied()
     }
 
+    /// What its un-acked claims count for, in bytes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Events that it may hold un-acked.
+    #[must_use]
+    pub fn credit(&self) -> usize {
+        self.credit
+    }
+
+    /// Its outcomes that are on their way to the database.
+    #[must_use]
+    pub fn unrecorded(&self) -> usize {
+        self.unrecorded
+    }
+
     /// Whether it holds or awaits nothing.
     #[must_use]
     pub fn is_idle(&self) -> bool {

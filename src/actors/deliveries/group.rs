@@ -4,6 +4,7 @@
 mod deleted;
 mod ends;
 mod shared;
+mod state;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -25,6 +26,8 @@ use crate::{
     event::{Pattern, PatternIndex, Uid},
     wire::{Attempt, Req, Token},
 };
+
+pub use state::GroupState;
 
 /// An event in somebody's hands.
 #[derive(Debug)]

@@ -1,6 +1,9 @@
 //! What [`Deliveries`](super::Deliveries) receives.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use tokio::sync::oneshot;
 
@@ -180,6 +183,15 @@ mail!(Recorded => ());
 #[derive(Debug)]
 pub struct Holder(pub u64);
 mail!(Holder => Option<Uid>);
+
+/// Asks how many events the consumers of each of these links hold.
+#[derive(Debug)]
+pub struct Holding(pub Arc<[LinkId]>);
+mail!(Holding => Held);
+
+/// The answer, by link.
+#[derive(Debug, actix::MessageResponse)]
+pub struct Held(pub HashMap<LinkId, usize>);
 
 /// Nothing is handed out from here on.
 #[derive(Debug)]

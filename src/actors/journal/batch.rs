@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{
     amend::{self, Deleting},
+    due,
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
     sequence::Sequence,
@@ -21,7 +22,7 @@ use crate::{
     },
     event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{AttemptRow, Binding, Gone, Placed, StoreError, Write, Written},
+    store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Write, Written},
     wire::{Answer, Attempt, Published, Req, Token},
 };
 
@@ -37,7 +38,7 @@ pub enum ReplyTo {
         /// Its place in the link's window.
         permit: WindowPermit,
     },
-    /// The link that asked for an association.
+    /// The link that asked for an association, or for the end of a schedule.
     Amender {
         /// The link.
         outlet: Outlet,
@@ -46,6 +47,8 @@ pub enum ReplyTo {
         /// Its place among the link's changes.
         permit: AmendPermit,
     },
+    /// The scheduler, how many of what is due ran.
+    Scheduler(oneshot::Sender<Result<usize, Fault>>),
     /// The link that asked for a deletion.
     Deleter(Deleting),
     /// Deliveries, about the outcome of a claim.
@@ -96,6 +99,8 @@ enum Events {
     Several(Vec<Placed>),
     /// One that stands in the database, by its number.
     Known(u64),
+    /// Not to be dispatched yet.
+    Later(Due),
 }
 
 /// The writes of one transaction.
@@ -103,7 +108,7 @@ enum Events {
 pub struct Batch {
     writes: Vec<Write>,
     replies: Vec<Reply>,
-    /// Writes, the events of a batch each counted by themselves.
+    /// Writes, the events of a batch or of a run each counted by themselves.
     size: usize,
     bytes: usize,
     /// Nothing more may join it.
@@ -113,7 +118,7 @@ pub struct Batch {
 /// The bounds of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Writes, the events of a batch each counted by themselves.
+    /// Writes, the events of a batch or of a run each counted by themselves.
     pub writes: usize,
     /// Bytes.
     pub bytes: usize,
@@ -121,7 +126,11 @@ pub struct Bounds {
 
 impl Job {
     fn size(&self) -> usize {
-        if let Write::Batch { events, .. } = &self.write { events.len() } else { 1 }
+        match &self.write {
+            Write::Batch { events, .. } => events.len(),
+            Write::RunDue { events, .. } => events.len(),
+            _ => 1,
+        }
     }
 }
 
@@ -174,6 +183,14 @@ impl Batch {
                 self.closed = true;
                 Events::None
             }
+            Write::Schedule { event, due, .. } => {
+                event.timestamp = due::stored_at(now);
+                Events::Later(due::of(event, *due))
+            }
+            Write::RunDue { events, .. } => {
+                due::place(events, sequence, now);
+                Events::None
+            }
             _ => Events::None,
         };
         self.writes.push(write);
@@ -195,6 +212,8 @@ pub struct Told {
     pub npm: Vec<Arc<Dispatched>>,
     /// npm publishes that the database refused for now.
     pub refused: Vec<NpmPublish>,
+    /// What is to run at its time.
+    pub scheduled: Vec<Due>,
     /// Outcomes, attempts and claims.
     pub recorded: Recorded,
     /// Deleted events.
@@ -212,7 +231,10 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
     for (Reply { to, events }, result) in replies.into_iter().zip(results) {
         match to {
             ReplyTo::Publisher { outlet, req, permit } => {
-                let result = published(events, result, &mut told.committed, metrics);
+                let result = match events {
+                    Events::Later(due) => due::scheduled(due, result, &mut told.scheduled, metrics),
+                    events => published(events, result, &mut told.committed, metrics),
+                };
                 if let Err(fault) = &result {
                     metrics.refused.of(Refusal::of(&fault.code)).inc();
                 }
@@ -226,11 +248,19 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             ReplyTo::Amender { outlet, req, permit } => {
                 let done = match result {
                     Ok(Written::Done) => Ok(Answer::Done),
+                    Ok(Written::Cancelled) => {
+                        metrics.schedules_waiting.dec();
+                        Ok(Answer::Done)
+                    }
                     Ok(other) => Err(mismatch(&other)),
                     Err(error) => Err(Fault::from(error)),
                 };
                 outlet.answer(req, done);
                 drop(permit);
+            }
+            ReplyTo::Scheduler(done) => {
+                // A scheduler that is gone is part of a core that restarts.
+                let _ = done.send(due::ran(result, &mut told.committed, metrics));
             }
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Claim { event_id, token, outcome } => {
@@ -352,6 +382,10 @@ pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
         Storing::Persist(event) => {
             let weight = event.weight();
             (Write::Persist(untimed(event)), weight)
+        }
+        Storing::Schedule(due, event) => {
+            let weight = event.weight();
+            (Write::Schedule { event: untimed(event), due, publisher }, weight)
         }
         Storing::Batch(events) => {
             let weight = events.iter().map(NewEvent::weight).sum();

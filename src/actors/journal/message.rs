@@ -8,6 +8,7 @@ use crate::{
         mail::{Handle, mail},
         outlet::{AmendPermit, Outlet, WindowPermit},
         registry::Registry,
+        scheduler::Scheduler,
     },
     event::{EventId, Fault, NewEvent, Uid},
     store::{Binding, Write},
@@ -21,6 +22,8 @@ pub struct Connect {
     pub registry: Handle<Registry>,
     /// Gets recorded outcomes.
     pub deliveries: Handle<Deliveries>,
+    /// Gets what is scheduled.
+    pub scheduler: Handle<Scheduler>,
 }
 mail!(Connect => ());
 
@@ -31,6 +34,8 @@ pub enum Storing {
     Publish(NewEvent),
     /// An event, not published.
     Persist(NewEvent),
+    /// An event, to be published at its time, in milliseconds since 1970.
+    Schedule(i64, NewEvent),
     /// Several events, published together or not at all.
     Batch(Vec<NewEvent>),
 }
@@ -77,6 +82,8 @@ pub enum Amendment {
     Associate(EventId, Association),
     /// It doesn't any more.
     Dissociate(EventId, Association),
+    /// A schedule that hasn't run goes, and its event with it.
+    Cancel(EventId),
     /// An event or a log goes.
     Delete(Deletion),
 }

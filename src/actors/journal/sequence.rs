@@ -22,6 +22,12 @@ impl Sequence {
         Self { last }
     }
 
+    /// The last number that was given.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
     /// The next place, at `now` microseconds since 1970.
     pub fn next(&mut self, now: u64) -> Place {
         self.last = now.max(self.last + 1);

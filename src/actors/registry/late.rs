@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde::Serialize;
+
 use crate::{
     actors::{dispatched::Dispatched, outlet::LinkId},
     event::Pattern,
@@ -38,6 +40,15 @@ struct Entry {
     given: HashSet<LinkId>,
 }
 
+/// How full the ring is.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RingState {
+    /// Events in it; those beyond the window go when the next one comes.
+    pub events: usize,
+    /// What they count for, in bytes.
+    pub bytes: usize,
+}
+
 impl Ring {
     /// An empty ring.
     #[must_use]
@@ -68,6 +79,12 @@ impl Ring {
             })
             .filter_map(|entry| entry.given.insert(link).then(|| entry.event.clone()))
             .collect()
+    }
+
+    /// How full it is.
+    #[must_use]
+    pub fn state(&self) -> RingState {
+        RingState { events: self.entries.len(), bytes: self.bytes }
     }
 
     /// These sequence numbers are deleted.

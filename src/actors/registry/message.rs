@@ -1,6 +1,6 @@
 //! What the [`Registry`](super::Registry) receives.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::oneshot;
 
@@ -122,6 +122,15 @@ mail!(ForgetEvent => ());
 #[derive(Debug)]
 pub struct LinkGone(pub LinkId);
 mail!(LinkGone => ());
+
+/// Asks how many subscriptions and consumers each of these links has.
+#[derive(Debug)]
+pub struct Wanting(pub Arc<[LinkId]>);
+mail!(Wanting => Wanted);
+
+/// The answer, by link.
+#[derive(Debug, actix::MessageResponse)]
+pub struct Wanted(pub HashMap<LinkId, usize>);
 
 /// Events were committed, in sequence.
 #[derive(Debug)]

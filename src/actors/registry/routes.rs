@@ -1,5 +1,7 @@
 //! The pure state of the registry: who wants what, and what to send to whom.
 
+mod state;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,

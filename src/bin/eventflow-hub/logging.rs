@@ -1,5 +1,7 @@
 //! The log on standard error, and what a panic looks like in it.
 
+mod control;
+
 use std::{
     backtrace::Backtrace,
     io::{self, IsTerminal as _},
@@ -7,32 +9,40 @@ use std::{
 };
 
 use eventflow::config::{LogFormat, LogLevel, LogSettings};
-use tracing_subscriber::EnvFilter;
 
-/// Starts the log. Our own entries from the given level on; those of the parts it is built of only from `warn`
-/// on, or `error` if that is the level.
-pub(crate) fn start(settings: &LogSettings) {
-    let log = tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .with_env_filter(filter(settings.level));
-    // Fails only if a log was started before, and that is then the log.
-    let _ = match settings.format {
-        LogFormat::Human => log.with_target(false).try_init(),
-        LogFormat::Json => log.json().flatten_event(true).try_init(),
-    };
+pub(crate) use self::control::Control;
+
+/// Starts the log, at the level that was configured. Returns who may change that; none: a log was started before, and
+/// that is then the log.
+pub(crate) fn start(settings: &LogSettings) -> Option<Control> {
+    let level = word(settings.level);
+    // A level is always a filter.
+    let filter = control::parse(level, settings.format).ok()?;
+    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    match settings.format {
+        LogFormat::Human => {
+            let log = log.with_target(false).with_env_filter(filter).with_filter_reloading();
+            let handle = log.reload_handle();
+            log.try_init().ok()?;
+            Some(Control::new(settings.format, level, move |filter| handle.reload(filter)))
+        }
+        LogFormat::Json => {
+            let log = log.json().flatten_event(true).with_env_filter(filter).with_filter_reloading();
+            let handle = log.reload_handle();
+            log.try_init().ok()?;
+            Some(Control::new(settings.format, level, move |filter| handle.reload(filter)))
+        }
+    }
 }
 
-fn filter(level: LogLevel) -> EnvFilter {
-    let (own, others) = match level {
-        LogLevel::Error => ("error", "error"),
-        LogLevel::Warn => ("warn", "warn"),
-        LogLevel::Info => ("info", "warn"),
-        LogLevel::Debug => ("debug", "warn"),
-        LogLevel::Trace => ("trace", "warn"),
-    };
-    // The HTTP server takes each request that it can't read, such as the start of TLS, for an error of the hub.
-    EnvFilter::new(format!("{others},actix_http::h1::dispatcher=off,eventflow={own},eventflow_hub={own}"))
+fn word(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Error => "error",
+        LogLevel::Warn => "warn",
+        LogLevel::Info => "info",
+        LogLevel::Debug => "debug",
+        LogLevel::Trace => "trace",
+    }
 }
 
 /// Makes a panic one line of the log; the backtrace is for those who set `RUST_BACKTRACE`.
@@ -55,21 +65,4 @@ pub(crate) fn hook_panics() {
             eprintln!("{}", Backtrace::force_capture());
         }
     }));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn our_own_level_leaves_others_at_warn() {
-        assert_eq!(
-            filter(LogLevel::Trace).to_string(),
-            "actix_http::h1::dispatcher=off,eventflow_hub=trace,eventflow=trace,warn"
-        );
-        assert_eq!(
-            filter(LogLevel::Error).to_string(),
-            "actix_http::h1::dispatcher=off,eventflow_hub=error,eventflow=error,error"
-        );
-    }
 }

@@ -35,11 +35,11 @@ fn main() -> ExitCode {
                 warn(&loaded.warnings);
                 return print(&banner::effective(&loaded));
             }
-            logging::start(&loaded.config.log);
+            let log = logging::start(&loaded.config.log);
             for warning in &loaded.warnings {
                 tracing::warn!("{warning}");
             }
-            run::run(loaded.config)
+            run::run(loaded.config, log)
         }
     }
 }

@@ -8,18 +8,18 @@ use eventflow::{
     hub::{Hub, HubHandle},
 };
 
-use crate::{banner, exit, print, signals::Signals};
+use crate::{banner, exit, logging::Control, print, signals::Signals};
 
 /// Starts the hub, says so, waits for a signal, drains.
-pub(crate) fn run(config: HubConfig) -> ExitCode {
+pub(crate) fn run(config: HubConfig, log: Option<Control>) -> ExitCode {
     // The hub has threads of its own; this one only waits for signals.
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(serve(config)),
+        Ok(runtime) => runtime.block_on(serve(config, log)),
         Err(error) => exit::failed(code::INTERNAL, &format!("the program can't wait for signals: {error}")),
     }
 }
 
-async fn serve(config: HubConfig) -> ExitCode {
+async fn serve(config: HubConfig, log: Option<Control>) -> ExitCode {
     // From here on: a signal that comes during the start stops the hub as soon as it is up.
     let mut signals = match Signals::listen(config.hub.signal_quit) {
         Ok(signals) => signals,
@@ -30,7 +30,11 @@ async fn serve(config: HubConfig) -> ExitCode {
     let drain = show_duration(config.limits.drain);
     let for_people = config.log.format == LogFormat::Human;
     let is_default_folder = config.data == HubConfig::default().data;
-    let mut hub = match Hub::builder().config(config).start().await {
+    let mut builder = Hub::builder().config(config);
+    if let Some(log) = log {
+        builder = builder.log_control(log);
+    }
+    let mut hub = match builder.start().await {
         Ok(hub) => hub,
         Err(error) => return exit::failed(error.code(), &error.to_string()),
     };

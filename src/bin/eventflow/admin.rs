@@ -89,7 +89,6 @@ impl Admin {
     }
 
     /// Sends a JSON value, or none, by another method; the answer is a JSON value too.
-    #[allow(dead_code, reason = "for the commands that change something")]
     pub(crate) async fn send<B, T>(&self, method: Method, path: &str, body: Option<&B>) -> Result<T, Failure>
     where
         B: Serialize + Sync,

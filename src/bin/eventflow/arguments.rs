@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use eventflow::wire::HubAddress;
 
-use crate::{backup::Backup, hub::Hub};
+use crate::{backup::Backup, cert::Cert, hub::Hub};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -111,6 +111,7 @@ pub(crate) enum Command {
     Log(Log),
     Show(Show),
     Backup(Backup),
+    Cert(Cert),
     Hub(Hub),
 }
 
@@ -124,6 +125,7 @@ impl Command {
             Self::Subscribe(Subscribe { end, .. }) | Self::Consume(Consume { end, .. }) => {
                 (true, end.timeout)
             }
+            Self::Cert(_) => (false, None),
             // It needs no link.
             Self::Backup(_) | Self::Hub(_) => (false, None),
         };

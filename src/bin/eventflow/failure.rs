@@ -55,10 +55,12 @@ impl Failure {
 /// The exit code for an error code.
 fn number(error: &str) -> u8 {
     match error {
-        code::EVENT_NOT_FOUND => 3,
+        code::EVENT_NOT_FOUND | code::CERTIFICATE_NOT_FOUND => 3,
         code::NO_HUB | code::HANDSHAKE | code::HUB_BUSY | code::HUB_DRAINING | code::HUB_RESTART => 69,
         code::BUNDLE
         | code::CERTIFICATE
+        | code::CERTIFICATE_EXPIRED
+        | code::CERTIFICATE_REVOKED
         | code::VAULT
         | code::INVALID_HOSTNAME
         | code::DATA_FOLDER
@@ -126,6 +128,9 @@ mod tests {
             (code::HANDSHAKE, 69),
             (code::BUNDLE, 77),
             (code::CERTIFICATE, 77),
+            (code::CERTIFICATE_EXPIRED, 77),
+            (code::CERTIFICATE_REVOKED, 77),
+            (code::CERTIFICATE_NOT_FOUND, 3),
             (code::TIMEOUT, 1),
             (code::INVALID_DOMAIN, 1),
             ("E_EVENTFLOW_OF_THE_FUTURE", 1),

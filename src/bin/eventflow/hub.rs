@@ -1,5 +1,6 @@
 //! `eventflow hub …`: what an operator asks a running hub, through its admin HTTP.
 
+mod log_level;
 mod status;
 
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::{
     stop::Stop,
 };
 
-/// Ask a running hub how it is.
+/// Ask a running hub how it is, and how much its log tells.
 ///
 /// The hub answers through its admin HTTP, which needs a token. On the hub's own machine both are found in its data
 /// folder.
@@ -30,6 +31,7 @@ pub(crate) struct Hub {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Status(status::Status),
+    LogLevel(log_level::LogLevel),
 }
 
 /// Runs the command; `folder` is the hub's data folder.
@@ -37,5 +39,6 @@ pub(crate) async fn run(hub: Hub, folder: &Path, printer: Printer, stop: Stop) -
     let admin = Admin::find(&hub.link, folder, stop)?;
     match hub.command {
         Command::Status(_) => status::run(&admin, printer).await,
+        Command::LogLevel(arguments) => log_level::run(&admin, arguments, printer).await,
     }
 }

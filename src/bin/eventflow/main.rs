@@ -3,6 +3,7 @@
 mod admin;
 mod arguments;
 mod backup;
+mod cert;
 mod connect;
 mod consume;
 mod exec;
@@ -74,6 +75,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Log(arguments) => history::log(arguments, link()?, printer, stop).await,
         Command::Show(arguments) => history::show(arguments, link()?, printer, stop).await,
         Command::Backup(arguments) => backup::run(arguments, &cli.link.data_folder, printer, stop).await,
+        Command::Cert(arguments) => cert::run(arguments, &cli.link.data_folder, link, printer, stop).await,
         Command::Hub(arguments) => hub::run(arguments, &cli.link.data_folder, printer, stop).await,
     }
 }

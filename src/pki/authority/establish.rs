@@ -66,8 +66,27 @@ pub async fn establish(
         spokes,
         spoke_name: names.spoke_name.clone(),
         spoke_leaf: lifetimes.spoke_leaf,
-        renew_at: from_unix_seconds(renew_at),
+        renew_at,
     })
+}
+
+/// As [`establish`], for a hub that runs with `standing`. A root that vanished from the table before its time is
+/// not made anew: every spoke trusts the one that was.
+///
+/// # Errors
+/// As [`establish`]; [`PkiError::AuthorityGone`] if the root vanished.
+pub async fn renew(
+    rows: &impl CertificateRows,
+    vault: &Vault,
+    names: &Names,
+    lifetimes: Lifetimes,
+    now: SystemTime,
+    standing: &Authority,
+) -> Result<Authority, PkiError> {
+    if due(&standing.root, Role::Root)? > now {
+        super::signer::standing(rows, ROOT_ID, now).await?;
+    }
+    establish(rows, vault, names, lifetimes, now).await
 }
 
 /// With npm's rows each salt costs a second: all of them at once, before the rows are opened one by one.
@@ -94,14 +113,14 @@ async fn derive_in_parallel(
 }
 
 /// Keeps one row after the other.
-struct Keeper<'a, R> {
-    rows: &'a R,
-    vault: &'a Vault,
-    now: SystemTime,
+pub(super) struct Keeper<'a, R> {
+    pub(super) rows: &'a R,
+    pub(super) vault: &'a Vault,
+    pub(super) now: SystemTime,
 }
 
 impl<R: CertificateRows> Keeper<'_, R> {
-    async fn keep(
+    pub(super) async fn keep(
         &self,
         role: Role,
         id: &str,
@@ -119,7 +138,7 @@ impl<R: CertificateRows> Keeper<'_, R> {
                 }
             }
             let span = span(life, self.now, issuer)?;
-            let made = issue(role, id, issuer, span)?;
+            let made = issue_aside(role, id, issuer, span).await?;
             let row = self.seal(id, &made, span.1).await?;
             if self.rows.insert(row).await.map_err(rows_failed)? {
                 return Ok(made);
@@ -138,7 +157,7 @@ impl<R: CertificateRows> Keeper<'_, R> {
     ) -> Result<Option<&'static str>, PkiError> {
         let der = single(row)?;
         let certificate = x509::parse(&der, &row.id)?;
-        if due(&der, role)? <= unix_seconds(self.now) {
+        if due(&der, role)? <= self.now {
             return Ok(Some("its time is over, or nearly"));
         }
         let Some(issuer) = issuer else { return Ok(None) };
@@ -146,7 +165,7 @@ impl<R: CertificateRows> Keeper<'_, R> {
         Ok((!x509::signed_by(&certificate, &issuer)).then_some("its issuer is another one now"))
     }
 
-    async fn open(&self, row: CertificateRow) -> Result<Pair, PkiError> {
+    pub(super) async fn open(&self, row: CertificateRow) -> Result<Pair, PkiError> {
         let cert = single(&row)?;
         let vault = self.vault.clone();
         let key = task::spawn_blocking(move || vault.open(&row)).await.map_err(task_failed)??;
@@ -160,6 +179,17 @@ impl<R: CertificateRows> Keeper<'_, R> {
     }
 }
 
+/// Signs on a blocking task: some kinds of keys take their time.
+async fn issue_aside(
+    role: Role,
+    id: &str,
+    issuer: Option<&Pair>,
+    span: (i64, i64),
+) -> Result<Pair, PkiError> {
+    let (id, issuer) = (id.to_owned(), issuer.cloned());
+    task::spawn_blocking(move || issue(role, &id, issuer.as_ref(), span)).await.map_err(task_failed)?
+}
+
 /// Start and end of a new certificate, in seconds since 1970 (UTC).
 pub(super) fn span(life: Duration, now: SystemTime, issuer: Option<&Pair>) -> Result<(i64, i64), PkiError> {
     let life = i64::try_from(life.as_secs()).unwrap_or(i64::MAX);
@@ -170,13 +200,13 @@ pub(super) fn span(life: Duration, now: SystemTime, issuer: Option<&Pair>) -> Re
     Ok((unix_seconds(now - BACKDATE), end))
 }
 
-/// When a certificate is to be made anew, in seconds since 1970 (UTC). Its life counts from its issue: the
-/// back-dating doesn't.
-fn due(der: &CertificateDer<'_>, role: Role) -> Result<i64, PkiError> {
-    let (start, end) = x509::lifetime(&x509::parse(der, "this hub")?);
-    let issued = start.saturating_add(seconds(BACKDATE)).min(end);
-    let life = end - issued;
-    Ok(if role == Role::Leaf || life < seconds(DAY) { issued + life / 3 * 2 } else { end - seconds(MARGIN) })
+/// When a certificate is to be made anew.
+pub(super) fn due(der: &CertificateDer<'_>, role: Role) -> Result<SystemTime, PkiError> {
+    let certificate = x509::parse(der, "this hub")?;
+    let (start, end) = x509::lifetime(&certificate);
+    let life = end - start - seconds(BACKDATE);
+    let two_thirds = role == Role::Leaf || life < seconds(DAY);
+    Ok(if two_thirds { x509::two_thirds(&certificate) } else { from_unix_seconds(end - seconds(MARGIN)) })
 }
 
 /// For the constants above, which are small.
@@ -185,21 +215,16 @@ fn seconds(duration: Duration) -> i64 {
 }
 
 /// A row's certificate; rows hold one each.
-fn single(row: &CertificateRow) -> Result<CertificateDer<'static>, PkiError> {
+pub(super) fn single(row: &CertificateRow) -> Result<CertificateDer<'static>, PkiError> {
     let mut chain = x509::pem_chain(&row.cert, &row.id)?;
     Ok(chain.swap_remove(0))
 }
 
-fn rows_failed(error: impl std::error::Error + Send + Sync + 'static) -> PkiError {
+pub(super) fn rows_failed(error: impl std::error::Error + Send + Sync + 'static) -> PkiError {
     PkiError::Rows(Box::new(error))
 }
 
 /// A blocking task ends early only when the runtime stops.
-fn task_failed(error: task::JoinError) -> PkiError {
+pub(super) fn task_failed(error: task::JoinError) -> PkiError {
     PkiError::Rows(Box::new(error))
-}
-
-/// When a leaf is to be made anew.
-pub(in crate::pki) fn leaf_due(der: &CertificateDer<'_>) -> Result<SystemTime, PkiError> {
-    due(der, Role::Leaf).map(from_unix_seconds)
 }

@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CidrSubnet, CustomExtension, DistinguishedName, DnType,
     DnValue, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    NameConstraints, SerialNumber,
+    NameConstraints, PublicKeyData, SerialNumber, SubjectPublicKeyInfo,
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer};
 use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension, time::ASN1Time};
 
 use super::der;
-use crate::pki::{PkiError, random, x509};
+use crate::pki::{PkiError, key::new_key, random, x509};
 
 const UID: [u64; 7] = [0, 9, 2342, 19_200_300, 100, 1, 1];
 const SUBJECT_KEY_IDENTIFIER: [u64; 4] = [2, 5, 29, 14];
@@ -33,6 +33,12 @@ pub(super) struct Pair {
     pub(super) key: PrivateKeyDer<'static>,
 }
 
+impl Clone for Pair {
+    fn clone(&self) -> Self {
+        Self { cert: self.cert.clone(), key: self.key.clone_key() }
+    }
+}
+
 /// Makes a key and its certificate. `issuer` is none for a root. Times are seconds since 1970 (UTC).
 pub(super) fn issue(role: Role, id: &str, issuer: Option<&Pair>, span: (i64, i64)) -> Result<Pair, PkiError> {
     certify(role, id, new_key()?, issuer, span)
@@ -46,33 +52,60 @@ pub(super) fn certify(
     issuer: Option<&Pair>,
     (not_before, not_after): (i64, i64),
 ) -> Result<Pair, PkiError> {
-    let failed = |reason: String| PkiError::Issue { certificate: id.to_owned(), reason };
-    let pair = KeyPair::try_from(&key).map_err(|error| failed(error.to_string()))?;
-    let mut params = params(role, id, &pair, (not_before, not_after)).map_err(failed)?;
-    let certificate = match issuer {
-        None => params.self_signed(&pair),
-        Some(issuer) => {
-            let signer = KeyPair::try_from(&issuer.key).map_err(|error| {
-                failed(format!(
-                    "the key of its issuer is of a kind that can't sign here ({error}); \
-                     Ed25519, ECDSA P-256 and P-384 and RSA can"
-                ))
-            })?;
-            let parsed = x509::parse(&issuer.cert, "the issuer")?;
-            params.use_authority_key_identifier_extension = false;
-            params.custom_extensions.push(authority_key_identifier(&parsed).map_err(failed)?);
-            Issuer::from_ca_cert_der(&issuer.cert, &signer)
-                .and_then(|issuer| params.signed_by(&pair, &issuer))
+    let pair = KeyPair::try_from(&key).map_err(|error| failed(id, error))?;
+    let cert = match issuer {
+        None => {
+            let params = params(role, id, &pair, (not_before, not_after)).map_err(|why| failed(id, why))?;
+            Certificate::into(params.self_signed(&pair).map_err(|error| failed(id, error))?)
         }
-    }
-    .map_err(|error| failed(error.to_string()))?;
-    Ok(Pair { cert: Certificate::into(certificate), key })
+        Some(issuer) => sign(role, id, &pair, issuer, (not_before, not_after))?,
+    };
+    Ok(Pair { cert, key })
+}
+
+/// A leaf for a public key whose private one somebody else has.
+pub(super) fn certify_public(
+    id: &str,
+    key: &SubjectPublicKeyInfoDer<'_>,
+    issuer: &Pair,
+    span: (i64, i64),
+) -> Result<CertificateDer<'static>, PkiError> {
+    let key = SubjectPublicKeyInfo::from_der(key).map_err(|error| PkiError::PublicKey(error.to_string()))?;
+    sign(Role::Leaf, id, &key, issuer, span)
+}
+
+fn sign(
+    role: Role,
+    id: &str,
+    key: &impl PublicKeyData,
+    issuer: &Pair,
+    span: (i64, i64),
+) -> Result<CertificateDer<'static>, PkiError> {
+    let mut params = params(role, id, key, span).map_err(|why| failed(id, why))?;
+    let signer = KeyPair::try_from(&issuer.key).map_err(|error| {
+        let why = format!(
+            "the key of its issuer is of a kind that can't sign here ({error}); \
+             Ed25519, ECDSA P-256 and P-384 and RSA can"
+        );
+        failed(id, why)
+    })?;
+    let parsed = x509::parse(&issuer.cert, "the issuer")?;
+    params.use_authority_key_identifier_extension = false;
+    params.custom_extensions.push(authority_key_identifier(&parsed).map_err(|why| failed(id, why))?);
+    let signed = Issuer::from_ca_cert_der(&issuer.cert, &signer)
+        .and_then(|issuer| params.signed_by(key, &issuer))
+        .map_err(|error| failed(id, error))?;
+    Ok(Certificate::into(signed))
+}
+
+fn failed(id: &str, reason: impl ToString) -> PkiError {
+    PkiError::Issue { certificate: id.to_owned(), reason: reason.to_string() }
 }
 
 fn params(
     role: Role,
     id: &str,
-    key: &KeyPair,
+    key: &impl PublicKeyData,
     (not_before, not_after): (i64, i64),
 ) -> Result<CertificateParams, String> {
     let time = |seconds| match ASN1Time::from_timestamp(seconds) {
@@ -150,14 +183,4 @@ fn authority_key_identifier(issuer: &X509Certificate<'_>) -> Result<CustomExtens
         &der::tlv(der::context(2), issuer.raw_serial()),
     ]);
     Ok(CustomExtension::from_oid_content(&AUTHORITY_KEY_IDENTIFIER, content))
-}
-
-/// A new Ed25519 key, PKCS#8 version 1: OpenSSL 3 refuses the version 2 that ring writes.
-fn new_key() -> Result<PrivateKeyDer<'static>, PkiError> {
-    // OneAsymmetricKey { version 0, algorithm { 1.3.101.112 }, privateKey OCTET STRING { OCTET STRING } }
-    const HEAD: [u8; 16] =
-        [0x30, 0x2E, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
-    let mut key = HEAD.to_vec();
-    key.extend_from_slice(&random::<32>()?);
-    Ok(PrivatePkcs8KeyDer::from(key).into())
 }

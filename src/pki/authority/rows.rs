@@ -33,6 +33,35 @@ pub struct CertificateRow {
     pub revoked: Option<i64>,
 }
 
+impl CertificateRow {
+    /// The current row of a certificate whose private key isn't kept: its bearer made it, or has the only copy.
+    #[must_use]
+    pub fn keyless(id: &str, cert: String, validity: i64) -> Self {
+        let nothing = Vec::new;
+        Self {
+            version: 0,
+            id: id.to_owned(),
+            cert,
+            key: nothing(),
+            key_iv: nothing(),
+            key_salt: nothing(),
+            key_tag: nothing(),
+            pass: nothing(),
+            pass_iv: nothing(),
+            pass_salt: nothing(),
+            pass_tag: nothing(),
+            validity,
+            revoked: None,
+        }
+    }
+
+    /// Whether its private key is kept here.
+    #[must_use]
+    pub fn has_key(&self) -> bool {
+        !self.key.is_empty()
+    }
+}
+
 impl std::fmt::Debug for CertificateRow {
     /// Without key and password, encrypted though they are.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -67,13 +67,38 @@ async fn what_is_wrong_is_said() {
     let mut foreign = good.clone();
     foreign.root = bundle(&crate::pki::testing::authority().await).root;
     assert!(refusal(&toml_of(&foreign)).contains("isn't signed by the next one"));
+}
 
+#[tokio::test]
+async fn an_expired_one_has_a_name_of_its_own() {
+    let authority = authority().await;
     let old = authority.issue_bundle(SPOKE_ID, vec![], SystemTime::now() - 100 * DAY).unwrap();
-    let text = refusal(&toml_of(&old));
-    assert!(
-        text.contains(SPOKE_ID) && text.contains("expired at") && text.contains("issue a new bundle"),
-        "{text}"
-    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bundle.toml");
+    old.write_atomically(&path).unwrap();
+    let error = Bundle::read(&path).unwrap_err();
+    assert_eq!(error.code(), "E_EVENTFLOW_CERTIFICATE_EXPIRED");
+    let text = error.to_string();
+    for part in [SPOKE_ID, "bundle.toml", "expired at", "eventflow cert issue"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn it_knows_its_file_and_when_it_is_due() {
+    let bundle = bundle(&authority().await);
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("bundle.toml"), folder.path().join("link"));
+    bundle.write_atomically(&path).unwrap();
+    assert_eq!(bundle.path(), None);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let path = path.canonicalize().unwrap();
+        assert_eq!(Bundle::read(&link).unwrap().path(), Some(path.as_path()));
+    }
+    let left = bundle.renew_at().unwrap().duration_since(SystemTime::now()).unwrap();
+    assert!(left <= 60 * DAY && left > 59 * DAY, "{left:?}");
 }
 
 #[tokio::test]

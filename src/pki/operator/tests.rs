@@ -9,7 +9,16 @@ async fn it_is_written_once_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("operator.toml");
     let hubs = [hub_address()];
-    let ensure = || ensure_operator_bundle(&path, &authority, "EVENTFLOW-SPOKE", &hubs, SystemTime::now());
+    let ensure = || {
+        ensure_operator_bundle(
+            &path,
+            &authority,
+            "EVENTFLOW-SPOKE",
+            &hubs,
+            &Revoked::default(),
+            SystemTime::now(),
+        )
+    };
     let first = ensure().unwrap();
     let uid = first.uid().unwrap();
     assert!(uid.starts_with("OPERATOR-") && uid.ends_with(".EVENTFLOW-SPOKE"), "{uid}");
@@ -31,7 +40,14 @@ async fn other_hubs_change_only_the_addresses() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("operator.toml");
     let ensure = |hubs: &[HubAddress]| {
-        ensure_operator_bundle(&path, &authority, "EVENTFLOW-SPOKE", hubs, SystemTime::now())
+        ensure_operator_bundle(
+            &path,
+            &authority,
+            "EVENTFLOW-SPOKE",
+            hubs,
+            &Revoked::default(),
+            SystemTime::now(),
+        )
     };
     let first = ensure(&[hub_address()]).unwrap();
     let moved = [HubAddress { port: 50_002, ..hub_address() }];
@@ -46,8 +62,17 @@ async fn it_is_renewed_at_two_thirds_of_its_life_under_the_same_id() {
     let authority = establish(&rows, &vault(), &names(), Lifetimes::default(), now).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("operator.toml");
-    let ensure =
-        |now| ensure_operator_bundle(&path, &authority, "EVENTFLOW-SPOKE", &[hub_address()], now).unwrap();
+    let ensure = |now| {
+        ensure_operator_bundle(
+            &path,
+            &authority,
+            "EVENTFLOW-SPOKE",
+            &[hub_address()],
+            &Revoked::default(),
+            now,
+        )
+        .unwrap()
+    };
     let first = ensure(now);
     assert_eq!(ensure(now + 59 * DAY), first);
     let second = ensure(now + 60 * DAY);
@@ -65,8 +90,15 @@ async fn another_root_another_name_or_rubbish_make_it_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("operator.toml");
     let ensure = |authority| {
-        ensure_operator_bundle(&path, authority, "EVENTFLOW-SPOKE", &[hub_address()], SystemTime::now())
-            .unwrap()
+        ensure_operator_bundle(
+            &path,
+            authority,
+            "EVENTFLOW-SPOKE",
+            &[hub_address()],
+            &Revoked::default(),
+            SystemTime::now(),
+        )
+        .unwrap()
     };
     let first = ensure(&one);
     let second = ensure(&two);
@@ -82,7 +114,30 @@ async fn another_root_another_name_or_rubbish_make_it_anew() {
         &one,
         "EVENTFLOW-SPOKE",
         &[],
+        &Revoked::default(),
         SystemTime::now(),
     );
     assert_eq!(error.unwrap_err().code(), "E_EVENTFLOW_DATA_FOLDER");
+}
+
+#[tokio::test]
+async fn a_revoked_one_is_replaced_under_another_id() {
+    let authority = authority().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("operator.toml");
+    let ensure = |revoked: &Revoked| {
+        let now = SystemTime::now();
+        ensure_operator_bundle(&path, &authority, "EVENTFLOW-SPOKE", &[hub_address()], revoked, now).unwrap()
+    };
+    let first = ensure(&Revoked::default());
+    let (leaf, end) = first.leaf().unwrap();
+    let row = crate::pki::CertificateRow {
+        revoked: Some(end - 10_000),
+        ..crate::pki::CertificateRow::keyless("OPERATOR", leaf, end)
+    };
+    let mut revoked = Revoked::default();
+    assert!(revoked.add(&row));
+    let second = ensure(&revoked);
+    assert_ne!(second.uid().unwrap(), first.uid().unwrap());
+    assert_eq!(ensure(&revoked), second);
 }

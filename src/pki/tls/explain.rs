@@ -9,6 +9,9 @@ use crate::pki::{PkiError, x509::display_time};
 /// What rustls says when the resolver knew no certificate for the name that the client asked for.
 const NOTHING_RESOLVED: &str = "no server certificate chain resolved";
 
+/// What the bearer of a revoked certificate can do.
+pub const REVOKED: &str = "no hub lets it in any more; its bearer needs a new bundle, issued on the hub's machine (`eventflow cert issue`)";
+
 /// Explains an error of a handshake, or of the first read after it (with TLS 1.3 a client learns only there
 /// that its certificate was refused). Takes the `io::Error` of a TLS stream or a `rustls::Error`.
 #[must_use]
@@ -72,6 +75,7 @@ fn explain_certificate(reason: &CertificateError) -> PkiError {
                 _ => PkiError::certificate("the peer", other.to_string()),
             };
         }
+        CertificateError::Revoked => return revoked("the peer"),
         CertificateError::UnknownIssuer => "was not issued under the root that this side trusts: \
              both must have certificates of the same hub's root; issue the bundle anew"
             .to_owned(),
@@ -79,7 +83,7 @@ fn explain_certificate(reason: &CertificateError) -> PkiError {
             "doesn't belong to the key that the peer signs with: issue the bundle anew".to_owned()
         }
         CertificateError::ExpiredContext { not_after, .. } => format!(
-            "(its leaf or intermediate) expired at {}: renew it; a hub does so at its start, a spoke gets a new bundle",
+            "(its leaf or intermediate) expired at {}: hubs and connected spokes renew theirs by themselves; else a spoke gets a new bundle",
             display_time(not_after.as_secs())
         ),
         CertificateError::Expired => "expired: renew it".to_owned(),
@@ -106,9 +110,7 @@ fn explain_alert(alert: AlertDescription, error: &TlsError) -> PkiError {
         AlertDescription::CertificateExpired => ours(
             "is refused by the peer: it has expired or doesn't hold yet; renew it, and compare the clocks",
         ),
-        AlertDescription::CertificateRevoked => {
-            ours("is refused by the peer: it was revoked; issue a new one")
-        }
+        AlertDescription::CertificateRevoked => revoked("this side"),
         AlertDescription::CertificateRequired => {
             ours("is missing: the peer demands one; present the leaf and intermediate of the bundle")
         }
@@ -129,6 +131,10 @@ fn explain_alert(alert: AlertDescription, error: &TlsError) -> PkiError {
         }
         _ => handshake(format!("the peer ended it: {error}"), error),
     }
+}
+
+fn revoked(whose: &str) -> PkiError {
+    PkiError::Revoked { certificate: whose.to_owned(), remedy: REVOKED.to_owned() }
 }
 
 fn handshake(reason: String, source: &TlsError) -> PkiError {

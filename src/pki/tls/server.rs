@@ -22,8 +22,9 @@ use crate::{
 };
 
 /// A further judgement of a peer whose chain and names are in order, for example whether it is revoked. It
-/// runs within the handshake: it must answer from memory. The error is the reason, for the log.
-pub type PeerCheck = Arc<dyn Fn(&Uid, &[CertificateDer<'_>]) -> Result<(), String> + Send + Sync>;
+/// runs within the handshake: it must answer from memory. The error is the reason, for the log;
+/// [`PkiError::Revoked`] is told to the peer too.
+pub type PeerCheck = Arc<dyn Fn(&Uid, &[CertificateDer<'_>]) -> Result<(), PkiError> + Send + Sync>;
 
 /// What a hub listens with: TLS 1.3, peers must present a chain of the authority's root that follows the
 /// rules of [`peer_uid`], and must ask for `hub_id` or `any.<hub_name>` (in any case).
@@ -109,7 +110,7 @@ impl PeerVerifier {
         let presented: Vec<_> = std::iter::once(leaf).chain(intermediates).cloned().collect();
         let uid = peer_uid(&presented).map_err(refusal)?;
         if let Some(check) = &self.check {
-            check(&uid, &presented).map_err(|reason| refusal(PkiError::certificate(uid.as_str(), reason)))?;
+            check(&uid, &presented).map_err(refusal)?;
         }
         Ok(verified)
     }

@@ -292,12 +292,20 @@ async fn a_further_check_may_refuse_a_peer() {
     let authority = authority().await;
     let check: PeerCheck = Arc::new(|uid, chain| {
         assert_eq!(chain.len(), 2);
-        if uid.as_str() == SPOKE_ID { Err("was revoked: issue a new one".to_owned()) } else { Ok(()) }
+        if uid.as_str() != SPOKE_ID {
+            return Ok(());
+        }
+        Err(PkiError::Revoked { certificate: uid.to_string(), remedy: "issue a new one".to_owned() })
     });
     let server = server_config_with(&authority, HUB_ID, "EVENTFLOW-HUB", Some(check)).unwrap();
     let (config, name) = client_config(&bundle(&authority), None).unwrap();
-    let (_, explained) = refused(config, name, Arc::clone(&server)).await;
-    says(&explained, &[SPOKE_ID, "was revoked"]);
+    // Both ends know that it was revoked, and so does each one's program by the code.
+    let (client, explained) = refused(config, name, Arc::clone(&server)).await;
+    for error in [&client, &explained] {
+        assert_eq!(error.code(), "E_EVENTFLOW_CERTIFICATE_REVOKED");
+    }
+    says(&client, &["this side", "was revoked", "needs a new bundle"]);
+    says(&explained, &["the peer", "was revoked"]);
     let other = authority.issue_bundle("A-B-2.EVENTFLOW-SPOKE", vec![], SystemTime::now()).unwrap();
     let (config, name) = client_config(&other, None).unwrap();
     let (client, server) = shake(config, name, server).await;

@@ -6,7 +6,7 @@ use crate::spoke::{ConnectError, PublishError};
 #[tokio::test(start_paused = true)]
 async fn a_wrong_first_byte_is_a_connect_error() {
     let mut hub = FakeHub::new();
-    let connecting = Spoke::connect_by(config(), hub.connector.clone());
+    let connecting = Spoke::connect_by(config(), hub.connector.clone(), credentials());
     let (spoke, _link) = tokio::join!(connecting, async {
         let mut link = hub.accept().await;
         link.io.write_all(b"HTTP/1.1 400 Bad Request\r\n").await.unwrap();
@@ -24,7 +24,7 @@ async fn connect_ends_at_its_deadline_and_says_what_happened_where() {
     let mut config = config();
     config.connect_deadline = Duration::from_secs(25);
     let began = tokio::time::Instant::now();
-    let connecting = Spoke::connect_by(config, hub.connector.clone());
+    let connecting = Spoke::connect_by(config, hub.connector.clone(), credentials());
     let (spoke, ()) = tokio::join!(connecting, async {
         // The first try closes, the next ones are never answered.
         drop(hub.accept().await);

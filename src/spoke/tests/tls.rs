@@ -71,13 +71,14 @@ async fn a_hub_that_refuses_our_certificate_is_understood() {
     let (ours, theirs) = (authority().await, authority().await);
     let (port, accepted) = listen(&theirs).await;
     // Trusts their hub, but presents a leaf that they didn't issue.
-    let credentials = Bundle { root: theirs.root_pem(), ..bundle(&ours) };
+    let mut credentials = bundle(&ours);
+    credentials.root = theirs.root_pem();
     let mut config = SpokeConfig::from_bundle(bundle(&ours)).hub("127.0.0.1", port);
     config.bundle = credentials.clone();
     // The bundle itself doesn't hold together, which connecting says first.
     assert!(matches!(Spoke::connect(config.clone()).await, Err(ConnectError::Credentials(_))));
     let unchecked = crate::spoke::dial::Tls::unchecked(credentials);
-    let error = Spoke::connect_by(config, Arc::new(unchecked)).await.unwrap_err();
+    let error = Spoke::connect_by(config, Arc::new(unchecked), super::credentials()).await.unwrap_err();
     assert_eq!(error.code(), code::CERTIFICATE);
     assert!(error.to_string().contains("refused by the peer"), "{error}");
     accepted.abort();

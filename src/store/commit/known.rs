@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 
 use super::super::{
-    Placed, StoreError, Write,
+    MAX_DUE, Placed, StoreError, Write,
     events::{EVENT, event_of},
+    schedules::DUE,
     sql::{fill, marks, ours, pieces, rounded, statement, unsigned},
     time,
 };
@@ -28,9 +29,25 @@ struct State {
     /// Whether there is a row in `event_published`, or in `event_scheduled`, which will make one.
     published: bool,
     seq: u64,
+    /// When it is or was due, if it is or was scheduled.
+    due: Option<i64>,
     /// Whether it can take an outcome, that is: is published, has none, and no npm spoke has claimed it.
     open: bool,
 }
+
+/// What to do with an event that is to be scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Store and schedule it.
+    New,
+    /// It is stored: schedule it.
+    Schedule,
+    /// It is scheduled so: nothing to do.
+    Duplicate,
+}
+
+/// How late a schedule may come, in milliseconds: as of a try again after a lost link.
+const LATE: i64 = 60_000;
 
 /// What to do with a publish.
 pub(super) enum Verdict {
@@ -47,7 +64,10 @@ pub(super) enum Verdict {
 
 impl Known {
     /// Reads what the batch names.
-    pub(super) async fn read(db: &DatabaseConnection, writes: &[Write]) -> Result<Self, DbErr> {
+    pub(super) async fn read<'a>(
+        db: &DatabaseConnection,
+        writes: impl IntoIterator<Item = &'a Write>,
+    ) -> Result<Self, DbErr> {
         let mut named = HashSet::new();
         let mut published = HashSet::new();
         for write in writes {
@@ -70,7 +90,7 @@ impl Known {
 
     /// Judges a publish; if it is to be written, takes it up.
     pub(super) fn publish(&mut self, event: &Event, seq: u64) -> Result<Verdict, StoreError> {
-        let stored = State { timestamp: event.timestamp, published: true, seq, open: true };
+        let stored = State { timestamp: event.timestamp, published: true, seq, due: None, open: true };
         let Some(state) = self.store(event, stored)? else { return Ok(Verdict::New) };
         if state.published {
             return Ok(Verdict::Duplicate(state.duplicate()));
@@ -111,9 +131,37 @@ impl Known {
 
     /// Judges an event that is to be stored only; if it is to be written, takes it up.
     pub(super) fn persist(&mut self, event: &Event) -> Result<Verdict, StoreError> {
-        let stored = State { timestamp: event.timestamp, published: false, seq: 0, open: false };
+        let stored = State { timestamp: event.timestamp, published: false, seq: 0, due: None, open: false };
         let state = self.store(event, stored)?;
         Ok(state.map_or(Verdict::New, |state| Verdict::Duplicate(state.duplicate())))
+    }
+
+    /// Judges a schedule, at its timestamp; if it is to be written, takes it up.
+    pub(super) fn schedule(&mut self, event: &Event, due: i64) -> Result<Plan, StoreError> {
+        let now = event.timestamp;
+        let in_time = due >= now.saturating_sub(LATE) && due <= MAX_DUE;
+        let invalid = || StoreError::InvalidDue { id: event.id.clone(), due, now };
+        if !in_time && !self.events.contains_key(&event.id) {
+            return Err(invalid());
+        }
+        let new = State { timestamp: now, published: true, seq: 0, due: Some(due), open: false };
+        let Some(state) = self.store(event, new)? else { return Ok(Plan::New) };
+        match state.due {
+            // Whenever it comes: the first try may have been taken.
+            Some(stored) if stored == due => Ok(Plan::Duplicate),
+            Some(stored) => Err(StoreError::ScheduledOtherwise { id: event.id.clone(), due: stored }),
+            None if state.published => Err(StoreError::PublishedBefore { id: event.id.clone() }),
+            None if !in_time => Err(invalid()),
+            None => {
+                *state = State { published: true, due: Some(due), ..*state };
+                Ok(Plan::Schedule)
+            }
+        }
+    }
+
+    /// The event is gone.
+    pub(super) fn forget(&mut self, id: &EventId) {
+        self.put_back(id, None);
     }
 
     /// Takes up an event as it will be stored; or, if it is there with the same content, says how it stands.
@@ -166,9 +214,10 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
     for piece in pieces(&ids) {
         let sql = format!(
             "SELECT e.id, e.timestamp, p.event_id IS NOT NULL, s.event_id IS NOT NULL, coalesce(p.seq, 0), \
-             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {} \
+             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {}, {DUE} \
              FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
-             LEFT JOIN event_scheduled s ON s.event_id = e.id WHERE e.id IN ({})",
+             LEFT JOIN event_scheduled s ON s.event_id = e.id \
+             LEFT JOIN v1_schedule v ON v.event_id = e.id WHERE e.id IN ({})",
             ours("p"),
             marks(rounded(piece.len()))
         );
@@ -180,6 +229,7 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
                 published: is_published || is_scheduled,
                 seq: unsigned(row.try_get_by_index(4)?),
                 open: is_published && row.try_get_by_index(5)?,
+                due: row.try_get_by_index(6)?,
             };
             states.insert(EventId::from_stored(row.try_get_by_index::<String>(0)?), state);
         }

@@ -52,7 +52,10 @@ pub(super) async fn write(
             | Write::Claim { .. }
             | Write::Associate { .. }
             | Write::Dissociate { .. }
-            | Write::Delete(_) => {}
+            | Write::Delete(_)
+            | Write::Schedule { .. }
+            | Write::Cancel { .. }
+            | Write::RunDue { .. } => {}
         }
     }
     for piece in pieces(&lines) {

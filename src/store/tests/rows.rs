@@ -109,4 +109,92 @@ async fn a_revoked_certificate_is_not_current() {
     store.insert(revoked.clone()).await.unwrap();
     assert_eq!(store.current("A").await.unwrap(), None);
     assert_eq!(store.certificates().await.unwrap(), [revoked]);
+    // Somebody revoked it by hand, and left its version: it makes room all the same.
+    assert!(store.insert(certificate("A", "second")).await.unwrap());
+    assert!(!store.insert(certificate("A", "third")).await.unwrap());
+    let all = store.certificates().await.unwrap();
+    let all: Vec<_> = all.iter().map(|row| (row.version, row.cert.as_str())).collect();
+    assert_eq!(all, [(0, "second"), (1, "first")]);
+}
+
+fn leaf(id: &str, cert: &str, validity: i64) -> CertificateRow {
+    CertificateRow::keyless(id, cert.into(), validity)
+}
+
+fn line() -> crate::store::LogLine {
+    crate::store::LogLine { agent: "HUB".into(), message: "it happened".into(), details: "{}".into() }
+}
+
+async fn log_rows(store: &Store) -> i64 {
+    let count = sql::statement("SELECT count(*) FROM log WHERE message = 'it happened'", Vec::new());
+    store.writer.raw().query_one_raw(count).await.unwrap().unwrap().try_get_by_index(0).unwrap()
+}
+
+#[tokio::test]
+async fn a_leaf_takes_the_place_of_the_one_before_unless_it_is_refused() {
+    let store = memory().await;
+    let place = async |cert: &str, refuse: bool| {
+        let mut seen = Vec::new();
+        let placed = store.place_leaf(leaf("A", cert, 2_000), 1_000, line(), |rows| {
+            seen = rows.iter().map(|row| (row.cert.clone(), row.version)).collect();
+            if refuse { Err("refused") } else { Ok(()) }
+        });
+        (placed.await.unwrap(), seen)
+    };
+    assert_eq!(place("first", false).await, (Ok(()), vec![]));
+    assert_eq!(place("second", true).await, (Err("refused"), vec![("first".into(), 0)]));
+    assert_eq!(store.current("A").await.unwrap().unwrap().cert, "first");
+    assert_eq!(place("second", false).await.0, Ok(()));
+    assert_eq!(place("third", false).await, (Ok(()), vec![("second".into(), 0)]));
+    let all: Vec<_> = store
+        .certificates()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|row| (row.version, row.cert, row.revoked))
+        .collect();
+    let row = |version: u32, cert: &str| (version, cert.to_owned(), None);
+    assert_eq!(all, [row(0, "third"), row(1, "first"), row(2, "second")], "renewal revokes nothing");
+    assert_eq!(log_rows(&store).await, 3, "a line for each that was placed");
+    // What has expired stands in nobody's way.
+    let placed = store.place_leaf(leaf("A", "late", 9_000), 2_001, line(), |rows| {
+        assert!(rows.is_empty(), "{rows:?}");
+        Ok::<_, ()>(())
+    });
+    placed.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn revoking_takes_all_that_holds_and_the_next_look_sees_it() {
+    let store = memory().await;
+    for (cert, end) in [("first", 500), ("second", 2_000), ("third", 3_000)] {
+        store.place_leaf(leaf("A", cert, end), 100, line(), |_| Ok::<_, ()>(())).await.unwrap().unwrap();
+    }
+    store.place_leaf(leaf("B", "other", 3_000), 100, line(), |_| Ok::<_, ()>(())).await.unwrap().unwrap();
+    let revoke = |id: &'static str| store.revoke_certificates(id, 1_000, line(), |row| row.validity - 700);
+    let revoked: Vec<_> =
+        revoke("A").await.unwrap().into_iter().map(|row| (row.cert, row.version, row.revoked)).collect();
+    assert_eq!(revoked, [("third".to_owned(), 3, Some(2_300)), ("second".to_owned(), 2, Some(1_300))]);
+    assert_eq!(log_rows(&store).await, 5);
+    assert!(revoke("A").await.unwrap().is_empty() && revoke("C").await.unwrap().is_empty());
+    assert_eq!(log_rows(&store).await, 5, "nothing was revoked, nothing is told");
+    assert_eq!(store.current("A").await.unwrap(), None);
+    assert!(store.current("B").await.unwrap().is_some());
+
+    let seen = async |since, now| {
+        let rows = store.revoked_certificates(since, now).await.unwrap();
+        rows.into_iter().map(|row| row.cert).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(0, 1_000).await, ["second", "third"]);
+    assert_eq!(seen(1_301, 1_000).await, ["third"]);
+    assert_eq!(seen(0, 2_001).await, ["third"], "the other has expired");
+
+    let page = async |after: Option<(&str, u32)>| {
+        let rows = store.certificate_page(after, 2).await.unwrap();
+        rows.into_iter().map(|row| (row.id, row.version)).collect::<Vec<_>>()
+    };
+    let row = |id: &str, version| (id.to_owned(), version);
+    assert_eq!(page(None).await, [row("A", 1), row("A", 2)]);
+    assert_eq!(page(Some(("A", 2))).await, [row("A", 3), row("B", 0)]);
+    assert!(page(Some(("B", 0))).await.is_empty());
 }

@@ -1,0 +1,54 @@
+//! `eventflow cert revoke`: shuts a spoke out.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use crate::{
+    admin::Admin,
+    failure::Failure,
+    output::{Printer, Style, harmless, json as text},
+};
+
+/// Revoke the certificates of a spoke, and cut its links.
+///
+/// All that the id has is revoked, for good. The hub that is asked cuts the links at once, others of the same database
+/// within seconds. The id may be issued a new certificate afterwards.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: eventflow cert revoke KEEN-WREN-MX000002.EVENTFLOW-SPOKE")]
+pub(super) struct Revoke {
+    /// The spoke's id, as `eventflow cert list` shows it
+    id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Revoked {
+    id: String,
+    versions: Vec<u32>,
+    links_cut: u64,
+}
+
+/// Asks and prints.
+pub(super) async fn run(arguments: Revoke, admin: &Admin, mut printer: Printer) -> Result<(), Failure> {
+    let body = json!({ "id": arguments.id });
+    let answer: Value = admin.send(Method::POST, "/certificates/revoke", Some(&body)).await?;
+    let line = match printer.style() {
+        Style::Json => text(&answer),
+        Style::People { .. } => {
+            let Revoked { id, versions, links_cut } = serde_json::from_value(answer).unwrap_or_default();
+            harmless(&format!(
+                "{id}: {} revoked, {} cut",
+                count(versions.len() as u64, "certificate"),
+                count(links_cut, "link")
+            ))
+        }
+    };
+    printer.line(&line)?;
+    Ok(printer.flush()?)
+}
+
+fn count(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}

@@ -1,0 +1,40 @@
+//! `eventflow hub log-level`: how much the hub's log tells.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use crate::{
+    admin::Admin,
+    failure::Failure,
+    output::{Printer, Style, harmless, json as line},
+};
+
+/// Print how much the hub's log tells, or change it until the hub's next start.
+///
+/// The next start goes by the hub's setting log.level again.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: eventflow hub log-level debug")]
+pub(crate) struct LogLevel {
+    /// error, warn, info, debug or trace; or parts with levels, such as eventflow::store=debug,info
+    pub(crate) level: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Filter {
+    filter: String,
+}
+
+/// Asks or changes, and prints what holds then.
+pub(crate) async fn run(admin: &Admin, arguments: LogLevel, mut printer: Printer) -> Result<(), Failure> {
+    let answer: Value = match arguments.level {
+        None => admin.get("/log").await?,
+        Some(level) => admin.send(Method::PUT, "/log", Some(&json!({ "level": level }))).await?,
+    };
+    match (printer.style(), serde_json::from_value(answer.clone())) {
+        (Style::People { .. }, Ok(Filter { filter })) => printer.line(&harmless(&filter))?,
+        _ => printer.line(&line(&answer))?,
+    }
+    Ok(printer.flush()?)
+}

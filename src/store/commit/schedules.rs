@@ -1,0 +1,225 @@
+//! Schedules: made, cancelled, run.
+
+use std::collections::HashMap;
+
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+
+use super::{
+    super::{
+        Ran, StoreError, Write, Written,
+        events::{EVENT, event_of},
+        schedules::{DUE, NOW, rounded_up},
+        sql::{Script, fill, marks, pieces, rounded, signed, statement},
+        time,
+    },
+    Answer,
+    known::{Known, Plan},
+    publishes,
+};
+use crate::event::{Event, EventId, Uid};
+
+/// Makes, cancels and runs the batch's schedules in their order, and answers them.
+pub(super) async fn write(
+    db: &DatabaseConnection,
+    writes: &[Write],
+    answers: &mut [Answer],
+) -> Result<(), DbErr> {
+    if !writes.iter().any(is_schedule) {
+        return Ok(());
+    }
+    // After the publishes of the batch, so that they are known too.
+    let schedules = writes.iter().filter(|write| matches!(write, Write::Schedule { .. }));
+    let mut known = Known::read(db, schedules).await?;
+    for (write, answer) in writes.iter().zip(answers) {
+        match write {
+            Write::Schedule { event, due, publisher } => {
+                *answer = match known.schedule(event, *due) {
+                    Ok(plan) => {
+                        insert(db, plan, event, *due, publisher).await?;
+                        Ok(Written::Scheduled { due: *due, fresh: plan != Plan::Duplicate })
+                    }
+                    Err(error) => Err(error),
+                };
+            }
+            Write::Cancel { event_id, by, hub, at } => {
+                *answer = cancel(db, event_id, by, hub, *at).await?;
+                if answer.is_ok() {
+                    known.forget(event_id);
+                }
+            }
+            Write::RunDue { events, hub } => *answer = Ok(Written::Ran(run(db, events, hub).await?)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether this is one of those that are written here.
+pub(super) fn is_schedule(write: &Write) -> bool {
+    matches!(write, Write::Schedule { .. } | Write::Cancel { .. } | Write::RunDue { .. })
+}
+
+/// The rows that the npm stack writes too, and ours. Who serves the event is decided when it runs.
+async fn insert(
+    db: &DatabaseConnection,
+    plan: Plan,
+    event: &Event,
+    due: i64,
+    publisher: &Uid,
+) -> Result<(), DbErr> {
+    if plan == Plan::Duplicate {
+        return Ok(());
+    }
+    let id = || Value::from(event.id.as_str());
+    let now = || Value::from(time::text(event.timestamp));
+    let mut script = Script::default();
+    if plan == Plan::New {
+        script.add(
+            "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                id(),
+                now(),
+                event.domain.as_str().into(),
+                event.rid.as_ref().map(|rid| rid.as_str()).into(),
+                event.pid.as_str().into(),
+                event.name.as_str().into(),
+                event.data.as_str().into(),
+            ],
+        );
+    }
+    script.add(
+        "INSERT INTO event_published (event_id, published, publisher) VALUES (?, ?, ?)",
+        [id(), now(), publisher.as_str().into()],
+    );
+    script.add(
+        "INSERT INTO event_scheduled (event_id, timestamp, scheduled) VALUES (?, ?, ?)",
+        [id(), now(), rounded_up(due).into()],
+    );
+    script.add("INSERT INTO v1_schedule (event_id, due) VALUES (?, ?)", [id(), due.into()]);
+    script.run(db).await
+}
+
+/// The event goes with all that hangs on it. The guard stands in the statement: another hub may run it just now.
+async fn cancel(
+    db: &DatabaseConnection,
+    id: &EventId,
+    by: &Uid,
+    hub: &Uid,
+    at: i64,
+) -> Result<Answer, DbErr> {
+    let sql = "DELETE FROM event WHERE id = ? AND EXISTS \
+               (SELECT 1 FROM event_scheduled s WHERE s.event_id = event.id AND s.executed IS NULL)";
+    if db.execute_raw(statement(sql, vec![id.as_str().into()])).await?.rows_affected() == 0 {
+        let sql = "SELECT 1 FROM event_scheduled WHERE event_id = ?";
+        let ran = db.query_one_raw(statement(sql, vec![id.as_str().into()])).await?.is_some();
+        let id = id.clone();
+        return Ok(Err(if ran {
+            StoreError::ScheduleExecuted { id }
+        } else {
+            StoreError::ScheduleNotFound { id }
+        }));
+    }
+    let mut script = Script::default();
+    let details = serde_json::json!({ "event": id.as_str(), "spoke": by.as_str(), "count": 1 });
+    script.add(
+        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)",
+        [
+            time::text(at).into(),
+            hub.as_str().into(),
+            format!("schedule cancelled: {by}").into(),
+            details.to_string().into(),
+        ],
+    );
+    script.run(db).await?;
+    Ok(Ok(Written::Cancelled))
+}
+
+/// Publishes what is due and hasn't run, once: only rows that the guard lets through go on.
+async fn run(db: &DatabaseConnection, events: &[(EventId, u64)], hub: &Uid) -> Result<Vec<Ran>, DbErr> {
+    let seqs: HashMap<&EventId, u64> = events.iter().map(|(id, seq)| (id, *seq)).collect();
+    let mut all = Vec::new();
+    for piece in pieces(events) {
+        let executed = execute(db, piece).await?;
+        let given = executed.iter().filter_map(|id| Some((id, *seqs.get(id)?))).collect::<Vec<_>>();
+        let served = serve(db, &given, hub).await?;
+        for (event, due) in read(db, &served).await? {
+            if let Some(seq) = seqs.get(&event.id) {
+                all.push(Ran { seq: *seq, due, event });
+            }
+        }
+    }
+    all.sort_unstable_by_key(|ran| ran.seq);
+    let mut script = Script::default();
+    publishes::save_seq(all.iter().map(|ran| (hub, ran.seq)), &mut script);
+    script.run(db).await?;
+    Ok(all)
+}
+
+/// Marks those that are due as executed, and returns them.
+async fn execute(db: &DatabaseConnection, events: &[(EventId, u64)]) -> Result<Vec<EventId>, DbErr> {
+    let now = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+    let sql = format!(
+        "UPDATE event_scheduled AS s SET executed = {now}, success = {now} \
+         WHERE s.event_id IN ({}) AND s.executed IS NULL AND (SELECT {DUE} FROM (SELECT 1) \
+         LEFT JOIN v1_schedule v ON v.event_id = s.event_id) <= {NOW} RETURNING event_id",
+        marks(rounded(events.len()))
+    );
+    let ids: Vec<&EventId> = events.iter().map(|(id, _)| id).collect();
+    let rows = db.query_all_raw(statement(sql, values(&ids))).await?;
+    rows.iter().map(|row| Ok(EventId::from_stored(row.try_get_by_index::<String>(0)?))).collect()
+}
+
+/// Takes the events for this hub, and returns those that no hub of ours had. An npm hub's claim stays its own: that one
+/// says who tells npm spokes. An event that somebody scheduled without publishing it is published by the hub.
+async fn serve<'a>(
+    db: &DatabaseConnection,
+    events: &[(&'a EventId, u64)],
+    hub: &Uid,
+) -> Result<Vec<&'a EventId>, DbErr> {
+    if events.is_empty() {
+        return Ok(Vec::new());
+    }
+    let now = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+    let rows = std::iter::repeat_n("(?,?)", rounded(events.len())).collect::<Vec<_>>().join(",");
+    let sql = format!(
+        "INSERT INTO event_published (event_id, published, publisher, hub, consumed_hub, v1_hub, seq) \
+         SELECT column1, {now}, ?, ?, {now}, ?, column2 FROM (VALUES {rows}) WHERE column1 IS NOT NULL \
+         ON CONFLICT (event_id) DO UPDATE SET published = excluded.published, \
+         hub = CASE WHEN consumed_hub IS NULL THEN excluded.hub ELSE hub END, \
+         consumed_hub = coalesce(consumed_hub, excluded.consumed_hub), v1_hub = excluded.v1_hub, \
+         seq = excluded.seq WHERE v1_hub IS NULL RETURNING event_id"
+    );
+    let mut values: Vec<Value> = vec![hub.as_str().into(); 3];
+    for (id, seq) in events {
+        values.extend([id.as_str().into(), signed(*seq).into()]);
+    }
+    fill(&mut values, events.len(), 2);
+    let rows = db.query_all_raw(statement(sql, values)).await?;
+    let served = rows
+        .iter()
+        .map(|row| row.try_get_by_index::<String>(0))
+        .collect::<Result<std::collections::HashSet<_>, _>>()?;
+    Ok(events.iter().map(|(id, _)| *id).filter(|id| served.contains(id.as_str())).collect())
+}
+
+async fn read(db: &DatabaseConnection, ids: &[&EventId]) -> Result<Vec<(Event, i64)>, DbErr> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "SELECT {EVENT}, {DUE} FROM event e JOIN event_scheduled s ON s.event_id = e.id \
+         LEFT JOIN v1_schedule v ON v.event_id = e.id WHERE e.id IN ({})",
+        marks(rounded(ids.len()))
+    );
+    let rows = db.query_all_raw(statement(sql, values(ids))).await?;
+    rows.iter().map(|row| Ok((event_of(row)?, row.try_get_by_index(7)?))).collect()
+}
+
+fn values(ids: &[&EventId]) -> Vec<Value> {
+    let mut values = ids.iter().map(|id| id.as_str().into()).collect();
+    fill(&mut values, ids.len(), 1);
+    values
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Reading schedules: what is due, and when an event is or was.
+
+use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+
+use super::{
+    Store, StoreError,
+    sql::{refused, signed, statement, unsigned},
+    time,
+};
+use crate::event::EventId;
+
+/// The last moment that an event can be scheduled for: the end of the year 9999, after which dates sort no more.
+pub const MAX_DUE: i64 = 253_402_300_799_999;
+
+/// When the row `s` of `event_scheduled` is due, to the millisecond if `v`, its row of `v1_schedule`, is there: what the
+/// npm stack scheduled has only the first.
+pub(super) const DUE: &str =
+    "coalesce(v.due, CAST(round(unixepoch(s.scheduled, 'subsec') * 1000) AS INTEGER))";
+
+/// Now by the database's clock, in milliseconds since 1970. The same throughout a statement.
+pub(super) const NOW: &str = "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)";
+
+/// A scheduled event that hasn't run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// When it is to run, in milliseconds since 1970.
+    pub due: i64,
+    /// Which event.
+    pub id: EventId,
+    /// Its [weight](crate::event::Event::weight), without its texts, in bytes.
+    pub bytes: usize,
+}
+
+/// What an event's schedule says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scheduled {
+    /// When it is or was due, in milliseconds since 1970.
+    pub(super) due: i64,
+    /// Whether it ran.
+    pub(super) executed: bool,
+}
+
+/// A moment as the npm stack's column `scheduled` holds it: whole seconds, rounded up, so that nobody who looks at them
+/// alone is early. As text without decimals: so the texts of all who write it sort like what they mean.
+pub(super) fn rounded_up(due: i64) -> String {
+    const LAST_SECOND: i64 = MAX_DUE - 999;
+    let second = due.div_euclid(1_000) + i64::from(due.rem_euclid(1_000) > 0);
+    time::seconds((second * 1_000).min(LAST_SECOND))
+}
+
+impl Store {
+    /// What is due until this moment, itself included, and hasn't run: at most `limit`, those that are due first. Besides:
+    /// whether there is more.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn due_page(&self, until: i64, limit: usize) -> Result<(Vec<Due>, bool), StoreError> {
+        let (sql, values) = due_query(until, limit.saturating_add(1));
+        let read = async {
+            let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+            let due = |row: &QueryResult| {
+                Ok(Due {
+                    id: EventId::from_stored(row.try_get_by_index::<String>(0)?),
+                    due: row.try_get_by_index(1)?,
+                    bytes: usize::try_from(row.try_get_by_index::<i64>(2)?).unwrap_or(usize::MAX),
+                })
+            };
+            let page = rows.iter().take(limit).map(due).collect::<Result<_, DbErr>>()?;
+            Ok((page, rows.len() > limit))
+        };
+        read.await.map_err(refused("read what is due"))
+    }
+
+    /// How many schedules haven't run. This reads a whole index.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn schedules_waiting(&self) -> Result<u64, StoreError> {
+        let sql = "SELECT count(*) FROM event_scheduled WHERE executed IS NULL";
+        let count = async {
+            match self.readers.query_one_raw(statement(sql, Vec::new())).await? {
+                Some(row) => row.try_get_by_index(0).map(unsigned),
+                None => Ok(0),
+            }
+        };
+        count.await.map_err(refused("count the schedules"))
+    }
+
+    /// Now by the database's clock, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn clock(&self) -> Result<i64, StoreError> {
+        let now = async {
+            match self.readers.query_one_raw(statement(format!("SELECT {NOW}"), Vec::new())).await? {
+                Some(row) => row.try_get_by_index(0),
+                None => Err(DbErr::RecordNotFound("the time".into())),
+            }
+        };
+        now.await.map_err(refused("say what time it is"))
+    }
+
+    /// The schedule of this event, if it has one.
+    pub(super) async fn schedule(&self, id: &EventId) -> Result<Option<Scheduled>, StoreError> {
+        let sql = format!(
+            "SELECT {DUE}, s.executed IS NOT NULL FROM event_scheduled s \
+             LEFT JOIN v1_schedule v ON v.event_id = s.event_id WHERE s.event_id = ?"
+        );
+        let read = async {
+            match self.readers.query_one_raw(statement(sql, vec![id.as_str().into()])).await? {
+                Some(row) => Ok(Some(Scheduled {
+                    // A date of somebody else that is none.
+                    due: row.try_get_by_index::<Option<i64>>(0)?.unwrap_or_default(),
+                    executed: row.try_get_by_index(1)?,
+                })),
+                None => Ok(None),
+            }
+        };
+        read.await.map_err(refused("read a schedule"))
+    }
+}
+
+/// By the condition of the index `event_scheduled_open`. `scheduled` is `due` rounded up: in its order, only the rows of
+/// one second are to be sorted by `due`.
+pub(super) fn due_query(until: i64, limit: usize) -> (String, Vec<Value>) {
+    let sql = format!(
+        "SELECT s.event_id, {DUE}, octet_length(e.data) FROM event_scheduled s \
+         JOIN event e ON e.id = s.event_id LEFT JOIN v1_schedule v ON v.event_id = s.event_id \
+         WHERE s.executed IS NULL AND s.scheduled <= ? AND {DUE} <= ? \
+         ORDER BY s.scheduled, 2, s.event_id LIMIT ?"
+    );
+    let until = until.min(MAX_DUE);
+    // Others may write decimals too, which sort behind their second: `due` has the last word.
+    let second = rounded_up(until.saturating_add(1_000));
+    (sql, vec![second.into(), until.into(), signed(limit as u64).into()])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! `eventflow cert …` as an operator and a spoke's owner meet it.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+
+use serde_json::Value;
+
+use super::*;
+
+fn lines(stdout: &str) -> Vec<Value> {
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// With another bundle than the operator's.
+fn with_bundle(bundle: &Path, arguments: &[&str]) -> Command {
+    let mut command = client(Path::new("/nowhere"), arguments);
+    command.env("EVENTFLOW_BUNDLE", bundle);
+    command
+}
+
+#[test]
+fn a_spoke_gets_a_bundle_renews_it_and_is_shut_out() {
+    let hub = Started::new();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("billing.toml");
+    let out = bundle.to_str().unwrap();
+    let (stdout, _) = run(hub.client(&["cert", "issue", "--out", out, "--lifetime", "30d"]), 0);
+    let issued = &lines(&stdout)[0];
+    let id = issued["id"].as_str().unwrap();
+    assert!(id.ends_with(".EVENTFLOW-SPOKE") && issued["file"] == out, "{issued}");
+    assert_eq!(fs::metadata(&bundle).unwrap().permissions().mode() & 0o777, 0o600);
+    run(with_bundle(&bundle, &["publish", "orders", "created"]), 0);
+
+    let before = fs::read_to_string(&bundle).unwrap();
+    let (stdout, _) = run(with_bundle(&bundle, &["cert", "renew"]), 0);
+    let renewed = &lines(&stdout)[0];
+    assert_eq!(renewed["id"], id);
+    assert!(renewed["not_after"].as_i64() > issued["not_after"].as_i64(), "30 days became 90: {renewed}");
+    assert_ne!(fs::read_to_string(&bundle).unwrap(), before);
+    assert_eq!(fs::metadata(&bundle).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let (stdout, _) = run(hub.client(&["cert", "list"]), 0);
+    let states: Vec<_> =
+        lines(&stdout).into_iter().filter(|row| row["id"] == id).map(|row| row["state"].clone()).collect();
+    assert_eq!(states, ["current", "replaced"]);
+
+    let (stdout, _) = run(hub.client(&["cert", "revoke", id]), 0);
+    assert_eq!(lines(&stdout)[0]["versions"].as_array().unwrap().len(), 2);
+    let (_, stderr) = run(with_bundle(&bundle, &["publish", "orders", "created"]), 77);
+    assert!(
+        stderr.contains("(E_EVENTFLOW_CERTIFICATE_REVOKED)") && stderr.contains("cert issue"),
+        "{stderr}"
+    );
+    let (_, stderr) = run(hub.client(&["cert", "revoke", id]), 3);
+    assert!(stderr.contains("(E_EVENTFLOW_CERTIFICATE_NOT_FOUND)"), "{stderr}");
+}
+
+#[test]
+fn what_cannot_be_is_said_and_leaves_no_file_behind() {
+    let hub = Started::new();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("a.toml");
+    let file = out.to_str().unwrap();
+    let issue = |more: &[&str]| hub.client(&[&["cert", "issue", "--out", file][..], more].concat());
+    for (more, code) in [
+        (&["EVENTFLOW-HUB"][..], "E_EVENTFLOW_HUB_INVALID_CONFIG_NAME"),
+        (&["--id", "a.OTHER"], "E_EVENTFLOW_INVALID_CERTIFICATE"),
+        (&["--lifetime", "soon"], "E_EVENTFLOW_INVALID_CERTIFICATE"),
+    ] {
+        let (_, stderr) = run(issue(more), 1);
+        assert!(stderr.contains(&format!("({code})")) && stderr.lines().count() == 1, "{stderr}");
+        assert!(!out.exists(), "{more:?}");
+    }
+    fs::write(&out, "mine").unwrap();
+    let (_, stderr) = run(issue(&[]), 77);
+    assert!(stderr.contains("remove it, or name another one"), "{stderr}");
+    assert_eq!(fs::read_to_string(&out).unwrap(), "mine");
+    let (_, stderr) = run(hub.client(&["cert", "revoke", "EVENTFLOW-ROOT-CA"]), 1);
+    assert!(stderr.contains("(E_EVENTFLOW_CERTIFICATE_PROTECTED)"), "{stderr}");
+    // To standard output it is the file's text.
+    let (stdout, _) = run(hub.client(&["cert", "issue", "SHOP", "--out", "-"]), 0);
+    let bundle: toml::Table = stdout.parse().unwrap();
+    assert!(["cert", "key", "root", "hubs"].iter().all(|part| bundle.contains_key(*part)), "{stdout}");
+    // Without a file's name it is the id's.
+    let mut command = hub.client(&["cert", "issue", "--id", "A-B-1.EVENTFLOW-SPOKE"]);
+    command.current_dir(folder.path());
+    run(command, 0);
+    assert!(folder.path().join("A-B-1.EVENTFLOW-SPOKE.toml").exists());
+}
+
+#[test]
+fn an_expired_bundle_is_told_with_what_to_do() {
+    let hub = Started::new();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("short.toml");
+    let out = bundle.to_str().unwrap();
+    run(hub.client(&["cert", "issue", "--out", out, "--lifetime", "1s"]), 0);
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        // Every command that needs a link says the same.
+        let output = with_bundle(&bundle, &["show", "a"]).output().unwrap();
+        if output.status.code() == Some(77) {
+            let stderr = text(&output.stderr);
+            for part in ["(E_EVENTFLOW_CERTIFICATE_EXPIRED)", "short.toml", "eventflow cert issue"] {
+                assert!(stderr.contains(part), "{stderr}");
+            }
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "it never expires");
+    }
+    let (_, stderr) = run(with_bundle(&bundle, &["cert", "renew"]), 77);
+    assert!(stderr.contains("(E_EVENTFLOW_CERTIFICATE_EXPIRED)"), "{stderr}");
+}

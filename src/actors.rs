@@ -1,12 +1,13 @@
 //! The cast. An event goes one way through it, in batches: [`connection`] decodes what one read brought,
 //! [`journal`] commits all that waits in one transaction and answers the publishers, [`registry`] finds the
 //! subscribers, [`deliveries`] chooses consumers, the links' writers send what is queued; acks go back to the
-//! journal. [`scheduler`] hands the journal what is due. [`listener`] lets links in, [`monitor`] keeps the log table and
-//! the gauges, [`warden`] the certificates.
+//! journal. [`scheduler`] hands the journal what is due. [`listener`] lets links in, [`announcer`] tells other hubs,
+//! [`monitor`] keeps the log table and the gauges, [`warden`] the certificates.
 //!
 //! Actors know each other only by the handles that the hub gives them. Payload is shared, an event is encoded
 //! once, and every queue has a bound: see the passport at the top of each actor.
 
+pub mod announcer;
 pub mod clock;
 pub mod connection;
 pub mod deliveries;
@@ -16,6 +17,7 @@ pub mod life;
 pub mod listener;
 pub mod mail;
 pub mod monitor;
+pub mod npm;
 pub mod outlet;
 pub mod registry;
 pub mod scheduler;

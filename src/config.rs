@@ -206,11 +206,13 @@ pub struct LogSettings {
     pub level: LogLevel,
 }
 
-/// How links of the npm dialect are kept.
+/// How links of the npm dialect are kept, and peer hubs told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NpmSettings {
     /// TCP keep-alive: such a link is probed after so long without traffic.
     pub keep_alive: Duration,
+    /// How long telling another hub of this one may take.
+    pub online_timeout: Duration,
 }
 
 /// How scheduled events are run.
@@ -232,7 +234,7 @@ impl Default for HubConfig {
             spokes: SpokesSettings { may_delete: true },
             admin: AdminSettings::default(),
             log: LogSettings { format: LogFormat::Human, level: LogLevel::Info },
-            npm: NpmSettings { keep_alive: Duration::from_secs(60) },
+            npm: NpmSettings { keep_alive: Duration::from_secs(60), online_timeout: Duration::from_secs(5) },
             schedules: ScheduleSettings { poll: Duration::from_secs(1) },
         }
     }

@@ -107,7 +107,8 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 ///   each).
 /// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
 /// - **Sends**: publishes and changes to the journal, wishes and waits to registry and deliveries, verdicts to
-///   deliveries, renewals to the warden; [`Closed`] to the listener, [`Notice`]s to the monitor.
+///   deliveries, renewals to the warden; [`Closed`] and [`Online`](super::listener::Online) to the listener,
+///   [`Notice`]s to the monitor.
 /// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads may queue,
 ///   1,000 waits be open. Whoever goes beyond a window or a queue is cut; a full core, and a wait too many, refuse
 ///   the request.
@@ -143,8 +144,8 @@ pub struct Connection {
     /// The hub is stopping.
     draining: bool,
     dialect: Dialect,
-    /// The log knows that this npm link sends what isn't served.
-    ignored_some: bool,
+    /// It said that it is a hub.
+    announced: bool,
     /// For all that is logged about the link.
     span: Span,
     /// Reader and writer; they end with the connection.
@@ -196,8 +197,11 @@ impl Connection {
         Self::create(|ctx| {
             ctx.set_mailbox_capacity(1);
             let handle = Handle::new(ctx.address(), meter.clone());
-            let reading =
-                actix_rt::spawn(reader::run(read, config.records, handle, outlet.clone(), metrics.clone()));
+            let limits = reader::Limits {
+                records: config.records,
+                npm_publishes: config.welcome.limits.window_requests as usize,
+            };
+            let reading = actix_rt::spawn(reader::run(read, limits, handle, outlet.clone(), metrics.clone()));
             let (done, written) = tokio::sync::oneshot::channel();
             let writing = actix_rt::spawn(async move {
                 // The connection may have ended before its writer.
@@ -236,7 +240,7 @@ impl Connection {
                 written: None,
                 draining: false,
                 dialect: Dialect::Npm,
-                ignored_some: false,
+                announced: false,
                 span,
                 tasks: [reading, writing],
                 _permit: permit,
@@ -257,6 +261,7 @@ impl Connection {
                     connection.say_drain();
                 }
                 Some(Word::Refused(sub)) => connection.forget_consumer(sub),
+                Some(Word::Online(hub)) => connection.say_online(&hub),
                 None => return,
             }
             Self::listen(words, ctx);
@@ -333,7 +338,7 @@ impl Connection {
         self.metrics.hub().links_opened.of(self.dialect).inc();
     }
 
-    fn records(&mut self, records: &[Record]) {
+    fn records(&mut self, records: &[Record], ctx: &mut Context<Self>) {
         let mut gathered = Gathered::default();
         for record in records {
             match self.session.speaks() {
@@ -341,10 +346,10 @@ impl Connection {
                     self.decide(record);
                     match self.session.speaks() {
                         Speaks::V1 => self.hello(record),
-                        _ => self.npm(record),
+                        _ => self.npm(record, &mut gathered, ctx),
                     }
                 }
-                Speaks::Npm => self.npm(record),
+                Speaks::Npm => self.npm(record, &mut gathered, ctx),
                 Speaks::V1 => self.request(record, &mut gathered),
             }
             if self.outlet.is_cut() {
@@ -400,7 +405,7 @@ impl Handler<Inbound> for Connection {
         let _entered = self.span.clone().entered();
         self.heard = Instant::now();
         if !self.gone && !self.outlet.is_cut() {
-            self.records(&records);
+            self.records(&records, ctx);
             self.next_read(ctx);
         }
         if let Some(error) = broken {

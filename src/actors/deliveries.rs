@@ -4,34 +4,38 @@ mod binding;
 mod budget;
 mod consumer;
 mod effects;
+mod feeds;
 mod group;
+mod guards;
 mod joins;
 mod message;
+mod npm;
 mod outcomes;
+mod pages;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use tokio::sync::oneshot;
 
-pub use effects::{Ended, Finish, Verdict};
+pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use message::{
     AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Held, Holder, Holding, InFlight,
-    LinkGone, Panic, Recorded, Settle, Settled, Stop,
+    LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
 };
 
 use self::{
-    binding::{Binding, Page, PageWanted, Waiting},
+    binding::Binding,
     consumer::ConsumerKey,
     effects::{Effects, claim_lost},
+    feeds::Feeds,
     group::Group,
 };
 use super::{
     clock::now_millis as now,
-    dispatched::Dispatched,
     journal::{Journal, Note, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
@@ -42,7 +46,7 @@ use super::{
 use crate::{
     event::{EventId, Uid, code},
     metrics::{self, Meter, Metrics},
-    store::{self, OpenEvent, Store, StoreError, Write},
+    store::{self, Store, Write},
     wire::Answer,
 };
 
@@ -76,14 +80,14 @@ const ENDED: [&str; 2] = [code::CLAIM_LOST, code::EVENT_NOT_FOUND];
 const TOKENS_PER_EPOCH: u64 = 1 << 36;
 
 /// - **Role**: chooses a consumer for each event that a binding of the default group matches, and knows what
-///   each consumer holds.
+///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
-///   for outcomes.
+///   for outcomes; which events npm links were told of.
 /// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`] from
-///   connections; [`Dispatch`] and [`Deleted`] from the registry; [`Recorded`] from the journal; [`Snapshot`] and
-///   [`Holding`] from the hub.
-/// - **Sends**: claims and answers into the links' outlets; word of outcomes to the waits of links; outcomes, attempts,
-///   bindings and cursors to the journal.
+///   connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the
+///   journal; [`Snapshot`] and [`Holding`] from the hub.
+/// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
+///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
 ///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
 /// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again.
@@ -95,6 +99,7 @@ pub struct Deliveries {
     store: Store,
     journal: Handle<Journal>,
     group: Group,
+    feeds: Feeds,
     /// Ids of bindings, by their patterns.
     known: HashMap<(String, String), i64>,
     /// Consumers whose binding is being made, each with a number of its own: one that stops and comes again under
@@ -110,7 +115,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -145,6 +150,7 @@ impl Deliveries {
             store,
             journal,
             group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH), loaded.head, link_bytes),
+            feeds: Feeds::default(),
             known: HashMap::new(),
             joining: HashMap::new(),
             joins: 0,
@@ -193,58 +199,27 @@ impl Deliveries {
             let Finish { event_id, outcome, consumer, .. } = finish;
             tracing::trace!(event.id = %event_id, spoke.id = %consumer, ?outcome, "ended");
         }
-        if !effects.finishes.is_empty() || !effects.ended.is_empty() {
-            self.journal.signal(Record { finishes: effects.finishes, ended: effects.ended });
+        if !effects.finishes.is_empty() || !effects.ended.is_empty() || !effects.reserves.is_empty() {
+            self.journal.signal(Record {
+                finishes: effects.finishes,
+                ended: effects.ended,
+                claims: effects.reserves,
+            });
+        }
+        if !effects.npm.is_empty() {
+            self.tell_npm(effects.npm);
         }
         for (id, page) in effects.pages {
             self.read_page(id, page, ctx);
         }
     }
 
-    fn read_page(&mut self, id: i64, page: PageWanted, ctx: &mut Context<Self>) {
-        let Some((domain, name)) = self.group.patterns(id) else { return };
-        let (store, hub) = (self.store.clone(), self.config.hub.clone());
-        let read =
-            async move { store.open_page(&hub, page.after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await };
-        ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
-            deliveries.page(id, page, result, ctx);
-        }));
-    }
-
-    fn page(
-        &mut self,
-        id: i64,
-        page: PageWanted,
-        result: Result<(Vec<OpenEvent>, bool), StoreError>,
-        ctx: &mut Context<Self>,
-    ) {
-        match result {
-            Ok((events, more)) => {
-                let scanned = events.last().map_or(page.after, |last| last.seq);
-                let rows = events
-                    .into_iter()
-                    .map(|open| Waiting {
-                        event: Arc::new(Dispatched::new(open.event, open.seq)),
-                        attempts: open.attempts,
-                    })
-                    .collect();
-                let mut effects = Effects::default();
-                let page = Page { ticket: page.ticket, rows, scanned, more };
-                self.group.page(id, page, now(), &mut effects);
-                self.apply(effects, ctx);
-            }
-            Err(error) => {
-                // The next tick asks again.
-                tracing::warn!(%error, "pending events can't be read");
-                self.group.page_failed(id, page.ticket);
-            }
-        }
-    }
-
     fn tick(&mut self, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
         self.group.want_pages(&mut effects);
+        self.group.due(now(), &mut effects);
         self.apply(effects, ctx);
+        self.look(ctx);
         self.ticks += 1;
         if self.ticks.is_multiple_of(CURSOR_TICKS) {
             self.save_cursor();
@@ -316,6 +291,7 @@ impl Handler<LinkGone> for Deliveries {
     fn handle(&mut self, message: LinkGone, ctx: &mut Self::Context) {
         let link: LinkId = message.0;
         self.joining.retain(|key, _| key.link != link);
+        self.feeds.link_gone(link);
         let mut effects = Effects::default();
         self.group.link_gone(link, now(), &mut effects);
         self.apply(effects, ctx);
@@ -326,10 +302,26 @@ impl Handler<Dispatch> for Deliveries {
     type Result = ();
 
     fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
-        let Dispatch(events) = message;
+        let Dispatch { events, npm } = message;
         let mut effects = Effects::default();
-        self.group.dispatch(&events, now(), &mut effects);
+        self.group.dispatch(&events, npm, now(), &mut effects);
         self.apply(effects, ctx);
+    }
+}
+
+impl Handler<NpmCame> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: NpmCame, ctx: &mut Self::Context) {
+        self.npm_came(message, ctx);
+    }
+}
+
+impl Handler<NpmLeft> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: NpmLeft, _: &mut Self::Context) {
+        self.feeds.end(message.link, &message.domain, &message.name);
     }
 }
 
@@ -339,7 +331,7 @@ impl Handler<Recorded> for Deliveries {
     fn handle(&mut self, message: Recorded, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
         let now = now();
-        let Recorded { settled, attempts } = message;
+        let Recorded { settled, attempts, reserved } = message;
         self.group.attempts_recorded(attempts, &mut effects);
         for Settled { event_id, token, outcome, result } in settled {
             // Only where the event has its outcome, or is gone, nobody else is to get it.
@@ -353,6 +345,9 @@ impl Handler<Recorded> for Deliveries {
             if let Some((outlet, req)) = self.group.recorded(token, again, now, &mut effects) {
                 outlet.answer(req, result.map(|()| Answer::Done));
             }
+        }
+        for Reserved { token, won } in reserved {
+            self.group.reserved(token, won, now, &mut effects);
         }
         self.apply(effects, ctx);
     }

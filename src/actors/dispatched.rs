@@ -13,6 +13,9 @@ pub struct Dispatched {
     pub event: Event,
     /// Its sequence number at this hub.
     pub seq: u64,
+    /// npm spokes hear of it from another hub, or have heard of it: whoever of ours is to get it claims it in the
+    /// database first.
+    pub shared: bool,
     tail: OnceLock<Bytes>,
     npm: OnceLock<Bytes>,
 }
@@ -21,7 +24,13 @@ impl Dispatched {
     /// Takes a committed event.
     #[must_use]
     pub fn new(event: Event, seq: u64) -> Self {
-        Self { event, seq, tail: OnceLock::new(), npm: OnceLock::new() }
+        Self { event, seq, shared: false, tail: OnceLock::new(), npm: OnceLock::new() }
+    }
+
+    /// The same for one that npm spokes may claim already.
+    #[must_use]
+    pub fn shared(event: Event, seq: u64) -> Self {
+        Self { shared: true, ..Self::new(event, seq) }
     }
 
     /// The units that every v1 delivery of it ends with.

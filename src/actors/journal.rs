@@ -4,6 +4,7 @@ mod amend;
 mod batch;
 mod due;
 mod message;
+mod npm;
 mod sequence;
 mod snapshot;
 
@@ -18,13 +19,14 @@ use tokio::sync::watch;
 pub use due::RunDue;
 pub use message::{
     Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record,
-    Storing,
+    Storing, Take,
 };
 pub use sequence::{Place, Sequence};
 
 use self::batch::{Batch, Bounds, Job, Reply, ReplyTo};
 use super::{
     clock::{now_micros, now_millis},
+    deliveries::Reserve,
     life::{Halt, Life},
     mail::measured,
     snapshot::Snapshot,
@@ -55,12 +57,12 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`] and [`Amend`] from connections, [`RunDue`] from the scheduler, [`Record`] and [`Bind`]
-///   from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`] and [`Snapshot`] from the hub.
+/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Record`] and
+///   [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`] and [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
 ///   deliveries, `Scheduled` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
-///   consumers' credit and always taken.
+///   consumers' credit, npm publishes by their links' windows: both are always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
 ///   same id.
 #[derive(Debug)]
@@ -82,7 +84,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Amend, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
+measured!(Journal: Connect, Publish, Take, Amend, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -144,7 +146,7 @@ impl Journal {
         let commit = async move { store.commit(writes).await };
         ctx.spawn(commit.into_actor(self).map(move |results, journal, ctx| {
             journal.metrics.hub().commit_time.record(began.elapsed());
-            journal.committed(replies, results);
+            journal.committed(replies, results, ctx);
             journal.committing = 0;
             journal.meter.progress();
             if journal.halting {
@@ -156,9 +158,15 @@ impl Journal {
     }
 
     /// Tells everyone how it went: first the publishers, then the registry, then deliveries.
-    fn committed(&mut self, replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>) {
+    fn committed(
+        &mut self,
+        replies: Vec<Reply>,
+        results: Vec<Result<Written, StoreError>>,
+        ctx: &mut Context<Self>,
+    ) {
         self.report(&results);
         let told = batch::tell(replies, results, self.metrics.hub());
+        self.take_again(told.refused, ctx);
         for (write, deleting) in told.again {
             if self.closed {
                 amend::interrupt(deleting);
@@ -168,8 +176,8 @@ impl Journal {
             }
         }
         let Some(peers) = &self.peers else { return };
-        if !told.committed.is_empty() {
-            peers.registry.signal(super::registry::Committed(told.committed));
+        if !told.committed.is_empty() || !told.npm.is_empty() {
+            peers.registry.signal(super::registry::Committed { events: told.committed, npm: told.npm });
         }
         if !told.scheduled.is_empty() {
             peers.scheduler.signal(super::scheduler::Scheduled(told.scheduled));
@@ -271,6 +279,15 @@ impl Handler<Publish> for Journal {
     }
 }
 
+impl Handler<Take> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Take, ctx: &mut Self::Context) {
+        self.take(message);
+        self.pump(ctx);
+    }
+}
+
 impl Handler<Amend> for Journal {
     type Result = ();
 
@@ -307,6 +324,9 @@ impl Handler<Record> for Journal {
                 0,
                 ReplyTo::Attempt,
             );
+        }
+        for Reserve { token, event_id, consumer } in message.claims {
+            self.enqueue(Write::Claim { event_id, consumer, at }, 0, ReplyTo::Reserve(token));
         }
         self.pump(ctx);
     }

@@ -31,7 +31,7 @@ use crate::{
     metrics::{CutReason, HandshakeFault, Meter, Metrics},
     pki::{self, Fingerprint, PkiError, Revoked},
     store::Store,
-    wire,
+    wire::{self, HubAddress},
 };
 
 /// What a [`Listener`] is told at its start.
@@ -109,6 +109,16 @@ mail!(Close => ());
 pub struct Announce;
 mail!(Announce => ());
 
+/// A peer hub is there: all other links are told. Comes once per link at most.
+#[derive(Debug)]
+pub struct Online {
+    /// The peer's own link.
+    pub from: LinkId,
+    /// The peer.
+    pub hub: HubAddress,
+}
+mail!(Online => ());
+
 /// Asks for the number of links.
 #[derive(Debug)]
 pub struct Links;
@@ -119,8 +129,8 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// - **Role**: lets links in and knows all that are open.
 /// - **Owns**: the listening socket, the permits, the outlets of all links and what they showed.
-/// - **Receives**: [`Opened`] and [`Closed`] from handshakes and connections; [`Close`], [`Announce`], [`CutAll`],
-///   [`Links`] from the guardian; [`CutRevoked`] from the warden; [`Snapshot`] and [`Busiest`] from the hub.
+/// - **Receives**: [`Opened`], [`Closed`] and [`Online`] from handshakes and connections; [`Close`], [`Announce`],
+///   [`CutAll`], [`Links`] from the guardian; [`CutRevoked`] from the warden; [`Snapshot`] and [`Busiest`] from the hub.
 /// - **Sends**: words to connections, through their outlets.
 /// - **Capacity**: a permit per link is taken before `accept`; without one, clients wait in the system's backlog.
 ///   Messages are bounded by the links.
@@ -138,7 +148,7 @@ pub struct Listener {
     _life: Life,
 }
 
-measured!(Listener: Opened, Closed, CutAll, CutRevoked, Close, Announce, Links, Snapshot, Busiest);
+measured!(Listener: Opened, Closed, Online, CutAll, CutRevoked, Close, Announce, Links, Snapshot, Busiest);
 
 /// What the accept loop needs.
 pub struct Door {
@@ -255,6 +265,17 @@ impl Handler<Announce> for Listener {
     fn handle(&mut self, _: Announce, _: &mut Self::Context) {
         for OpenLink { outlet, .. } in self.links.values() {
             outlet.tell(Word::Drain);
+        }
+    }
+}
+
+impl Handler<Online> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, message: Online, _: &mut Self::Context) {
+        let hub = Arc::new(message.hub);
+        for (_, link) in self.links.iter().filter(|(link, _)| **link != message.from) {
+            link.outlet.tell(Word::Online(hub.clone()));
         }
     }
 }

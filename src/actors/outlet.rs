@@ -20,7 +20,7 @@ use super::dispatched::Dispatched;
 use crate::{
     event::{Event, Fault},
     metrics::{CutReason, Dialect, Label},
-    wire::{Answer, Req, Sub, Token},
+    wire::{Answer, HubAddress, Req, Sub, Token},
 };
 
 /// Numbers the links of one hub start; never used twice.
@@ -162,6 +162,8 @@ pub struct LinkGauge {
     amendments: AtomicUsize,
     cut: AtomicBool,
     stuck: AtomicBool,
+    /// The log knows that this link sends what isn't served.
+    ignored: AtomicBool,
     /// Something of the queue or of the window was freed.
     drained: Notify,
     v1: AtomicBool,
@@ -232,6 +234,8 @@ pub enum Word {
     Drain,
     /// The consumer of this number, which was asked for, doesn't come to be.
     Refused(Sub),
+    /// Another hub is there. Comes once per link of a peer hub.
+    Online(Arc<HubAddress>),
 }
 
 /// The receiving ends of an [`Outlet`]: one for the writer, one for the connection.
@@ -239,7 +243,7 @@ pub enum Word {
 pub struct Outflow {
     /// What to send. The bytes in it are bounded by the outlet's limit, so the channel itself needs no bound.
     pub frames: mpsc::UnboundedReceiver<Queued>,
-    /// A cut and a drain at most, and one word per consumer that is refused.
+    /// A cut and a drain at most, one word per consumer that is refused, one per peer hub that comes.
     pub words: mpsc::UnboundedReceiver<Word>,
 }
 
@@ -393,6 +397,32 @@ impl Outlet {
             }
             drained.await;
         }
+    }
+
+    /// A place in the window for a publish of a link that knows no answers: it always has one. [`Self::within`] holds
+    /// it back.
+    #[must_use]
+    pub fn charge(&self, weight: usize) -> WindowPermit {
+        self.gauge.window_requests.fetch_add(1, Ordering::AcqRel);
+        self.gauge.window_bytes.fetch_add(weight, Ordering::AcqRel);
+        WindowPermit { gauge: self.gauge.clone(), bytes: weight }
+    }
+
+    /// Waits until no more than so many publishes of the link are under way, or the link is cut.
+    pub async fn within(&self, requests: usize) {
+        loop {
+            let drained = self.gauge.drained.notified();
+            if self.gauge.window_requests.load(Ordering::Acquire) <= requests || self.is_cut() {
+                return;
+            }
+            drained.await;
+        }
+    }
+
+    /// Whether this is the first record of the link that is ignored.
+    #[must_use]
+    pub fn is_first_ignored(&self) -> bool {
+        !self.gauge.ignored.swap(true, Ordering::AcqRel)
     }
 
     /// Waits until no publish and no change of the link waits for its answer, or the link is cut.

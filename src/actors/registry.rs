@@ -18,14 +18,14 @@ pub use message::{
 pub use waits::Awaited;
 
 use self::{
-    routes::{Push, Routes},
+    routes::{Pushes, Routes},
     waits::Waits,
 };
 use super::{
-    deliveries::{self, Deliveries, Dispatch},
+    deliveries::{self, Deliveries, Dispatch, NpmCame, NpmLeft},
     life::{Halt, Life},
     mail::{Handle, measured},
-    outlet::{Frame, Outlet},
+    outlet::{EventPush, Frame, Outlet},
     snapshot::{Snapshot, Stall},
 };
 use crate::{
@@ -48,8 +48,9 @@ pub struct RegistryConfig {
 /// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`AwaitEvent`], [`ForgetEvent`],
 ///   [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal; [`Snapshot`] and [`Wanting`] from
 ///   the hub.
-/// - **Sends**: frames into the links' outlets, events to the waits of links; [`Dispatch`] and what was deleted to
-///   deliveries.
+/// - **Sends**: frames into the links' outlets, events to the waits of links; [`Dispatch`] to deliveries, with the npm
+///   links that match: whether a consumer of ours gets an event is settled before they hear of it; what was deleted,
+///   [`NpmCame`] and [`NpmLeft`].
 /// - **Capacity**: its mailbox is offered to by connections, which refuse the request when it is full;
 ///   `Committed` comes at most once per commit. A link whose outlet is full is cut.
 /// - **On failure**: the core restarts as one; links are cut and subscribe again.
@@ -86,12 +87,9 @@ impl Registry {
         }
     }
 
-    fn push(&self, outlet: &Outlet, push: Push) {
-        self.metrics.hub().delivered.add(push.len() as u64);
-        outlet.send(match push {
-            Push::Events(events) => Frame::Events(events),
-            Push::Npm(events) => Frame::Npm(events),
-        });
+    fn push(&self, outlet: &Outlet, events: Vec<EventPush>) {
+        self.metrics.hub().delivered.add(events.len() as u64);
+        outlet.send(Frame::Events(events));
     }
 }
 
@@ -107,7 +105,7 @@ impl Handler<Subscribe> for Registry {
         let late = self.routes.subscribe(&outlet, sub, domain, name, Instant::now());
         outlet.answer(req, Ok(Answer::Position(self.routes.head())));
         if !late.is_empty() {
-            self.push(&outlet, Push::Events(late));
+            self.push(&outlet, late);
         }
     }
 }
@@ -117,9 +115,9 @@ impl Handler<SubscribeNpm> for Registry {
 
     fn handle(&mut self, message: SubscribeNpm, _: &mut Self::Context) {
         let SubscribeNpm { outlet, domain, name } = message;
-        let late = self.routes.subscribe_npm(&outlet, domain, name, Instant::now());
-        if !late.is_empty() {
-            self.push(&outlet, Push::Npm(late));
+        let late = self.routes.subscribe_npm(&outlet, domain.clone(), name.clone(), Instant::now());
+        if let Some(late) = late {
+            self.deliveries.signal(NpmCame { outlet, domain, name, late });
         }
     }
 }
@@ -128,7 +126,10 @@ impl Handler<UnsubscribeNpm> for Registry {
     type Result = ();
 
     fn handle(&mut self, message: UnsubscribeNpm, _: &mut Self::Context) {
-        self.routes.unsubscribe_npm(message.link, &message.domain, &message.name);
+        let UnsubscribeNpm { link, domain, name } = message;
+        if self.routes.unsubscribe_npm(link, &domain, &name) {
+            self.deliveries.signal(NpmLeft { link, domain, name });
+        }
     }
 }
 
@@ -190,16 +191,24 @@ impl Handler<Committed> for Registry {
     type Result = ();
 
     fn handle(&mut self, message: Committed, _: &mut Self::Context) {
-        let Committed(events) = message;
+        let Committed { events, npm } = message;
+        for (outlet, events) in self.routes.tell_npm(&npm) {
+            self.metrics.hub().delivered.add(events.len() as u64);
+            outlet.send(Frame::Npm(events));
+        }
+        if events.is_empty() {
+            return;
+        }
         for dispatched in &events {
             let event = &dispatched.event;
             tracing::trace!(event.id = %event.id, domain = %event.domain, seq = dispatched.seq, "committed");
         }
-        for (outlet, push) in self.routes.dispatch(&events, Instant::now()) {
-            self.push(&outlet, push);
+        let Pushes { v1, npm } = self.routes.dispatch(&events, Instant::now());
+        for (outlet, events) in v1 {
+            self.push(&outlet, events);
         }
         self.waits.dispatch(&events);
-        self.deliveries.signal(Dispatch(events));
+        self.deliveries.signal(Dispatch { events, npm });
     }
 }
 

@@ -3,6 +3,7 @@
 mod clock;
 mod message;
 mod queue;
+mod snapshot;
 
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use super::{
     journal::{Journal, RunDue},
     life::{Halt, Life},
     mail::{Handle, measured},
+    snapshot::Snapshot,
 };
 use crate::{
     event::Fault,
@@ -46,7 +48,7 @@ const COUNT: Duration = Duration::from_secs(60);
 
 /// - **Role**: has each scheduled event published at its time, never before, or as soon after it as the hub is up.
 /// - **Owns**: what is due in the near future; one timer. The database holds the rest, and decides what runs.
-/// - **Receives**: [`Scheduled`] from the journal, [`Drain`] and [`Halt`] from the hub; pages of the database.
+/// - **Receives**: [`Scheduled`] from the journal, [`Drain`], [`Halt`] and [`Snapshot`] from the hub; pages of the database.
 /// - **Sends**: `RunDue` to the journal, one at a time.
 /// - **Capacity**: 10,000 schedules in memory; beyond, those that are due last are left to the database and read again
 ///   later. `Scheduled` comes once per commit.
@@ -71,7 +73,7 @@ pub struct Scheduler {
     _life: Life,
 }
 
-measured!(Scheduler: Scheduled, Drain, Halt, Panic);
+measured!(Scheduler: Scheduled, Drain, Halt, Panic, Snapshot);
 
 /// What one look into the database brought.
 struct Look {

@@ -3,6 +3,7 @@
 mod desk;
 mod message;
 mod own;
+mod snapshot;
 mod watch;
 
 use std::{
@@ -30,6 +31,7 @@ use super::{
     listener::{CutRevoked, Listener},
     mail::{Handle, measured},
     monitor::{Monitor, Notice},
+    snapshot::Snapshot,
 };
 use crate::{
     event::Fault,
@@ -51,7 +53,7 @@ const CUT: Duration = Duration::from_secs(5);
 ///   spokes, and knows which certificates are revoked.
 /// - **Owns**: the opened certificates of the hub, the operator's bundle, what TLS is served with, the revoked certificates.
 /// - **Receives**: [`Renew`] from connections; [`Issue`] and [`Revoke`] from the admin HTTP; [`Attend`] once from the
-///   guardian.
+///   guardian; [`Snapshot`] from the hub.
 /// - **Sends**: `CutRevoked` to the listener, [`Notice`]s to the monitor.
 /// - **Capacity**: a link has one renewal under way, the admin HTTP one request per connection; they are asked, with
 ///   deadlines. Signing and files go to blocking tasks. One look and one renewal of its own at a time.
@@ -80,7 +82,7 @@ pub struct Warden {
     _life: Life,
 }
 
-measured!(Warden: Attend, Renew, Issue, Revoke);
+measured!(Warden: Attend, Renew, Issue, Revoke, Snapshot);
 
 impl std::fmt::Debug for Warden {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -13,7 +13,6 @@ const NOT_SETTINGS: &[&str] = &["EVENTFLOW_CONFIG", "EVENTFLOW_BUNDLE", "EVENTFL
 
 /// npm's names that mean nothing to this hub, and why.
 const NO_EFFECT: &[(&str, &str)] = &[
-    ("EVENTFLOW_HUB_PEER_HUB_ONLINE_TIMEOUT", "this hub doesn't announce itself to other hubs yet"),
     (
         "EVENTFLOW_HUB_SPOKE_ID_MESSAGE_TIMEOUT",
         "a spoke's id comes with its certificate, within limits.handshake",

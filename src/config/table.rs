@@ -329,6 +329,13 @@ pub(super) static SETTINGS: &[Setting] = &[
     )
     .npm(&[npm("EVENTFLOW_HUB_KEEP_ALIVE_INTERVAL", "ms")]),
     setting!(
+        "npm.online_timeout",
+        npm.online_timeout,
+        form::duration().within(TEN_MS, HOUR),
+        "How long telling another hub of this one may take"
+    )
+    .npm(&[npm("EVENTFLOW_HUB_PEER_HUB_ONLINE_TIMEOUT", "ms")]),
+    setting!(
         "schedules.poll",
         schedules.poll,
         form::duration().within(TEN_MS, HOUR),

@@ -49,8 +49,10 @@ fn sample(key: &str) -> &'static str {
         "limits.silence" => "70s",
         key if key.ends_with("bytes") => "9 MiB",
         key if key.starts_with("certificates.") && !key.ends_with("iterations") => "25h",
-        "limits.handshake" | "limits.drain" | "limits.ping" | "limits.late_window" | "npm.keep_alive"
-        | "schedules.poll" => "50s",
+        "limits.handshake" | "limits.drain" | "limits.ping" | "limits.late_window" | "schedules.poll" => {
+            "50s"
+        }
+        key if key.starts_with("npm.") => "50s",
         _ => "33",
     }
 }
@@ -247,6 +249,7 @@ fn npm_variables_are_honoured() {
         ("EVENTFLOW_HUB_EXTERNAL_IP", "10.0.0.2"),
         ("EVENTFLOW_HUB_EXTERNAL_PORT", "6001"),
         ("EVENTFLOW_HUB_KEEP_ALIVE_INTERVAL", "45000"),
+        ("EVENTFLOW_HUB_PEER_HUB_ONLINE_TIMEOUT", "2500"),
         ("EVENTFLOW_CERT_PASS_ENCRYPTION_KEY", " correct horse "),
         ("EVENTFLOW_CERT_ROOT_DAYS", "100"),
         ("EVENTFLOW_HUB_CERT_LEAF_DAYS", "3"),
@@ -263,6 +266,7 @@ fn npm_variables_are_honoured() {
     assert_eq!(config.hub.external_host(), "10.0.0.2");
     assert_eq!((config.hub.internal_port, config.hub.external_port), (6000, Some(6001)));
     assert_eq!(config.npm.keep_alive, Duration::from_secs(45));
+    assert_eq!(config.npm.online_timeout, Duration::from_millis(2_500));
     let day = Duration::from_secs(86_400);
     assert_eq!(config.certificates.phrase.as_ref().map(|phrase| phrase.reveal()), Some(" correct horse "));
     assert_eq!(config.certificates.root, 100 * day);
@@ -285,7 +289,6 @@ fn variables_without_meaning_get_one_warning_each() {
         ("EVENTFLOW_CERT_ALGORITHM", "EVENTFLOW_CERT_ALGORITHM has no effect: this hub makes Ed25519 keys"),
         ("EVENTFLOW_HUB_CERT_ALGORITHM", "EVENTFLOW_HUB_CERT_ALGORITHM has no effect"),
         ("EVENTFLOW_CERT_HASH", "EVENTFLOW_CERT_HASH has no effect"),
-        ("EVENTFLOW_HUB_PEER_HUB_ONLINE_TIMEOUT", "EVENTFLOW_HUB_PEER_HUB_ONLINE_TIMEOUT has no effect"),
         ("EVENTFLOW_HUB_SPOKE_ID_MESSAGE_TIMEOUT", "EVENTFLOW_HUB_SPOKE_ID_MESSAGE_TIMEOUT has no effect"),
         ("EVENTFLOW_SPOKE_CONNECT_TO_HUB_TIMEOUT", "EVENTFLOW_SPOKE_CONNECT_TO_HUB_TIMEOUT has no effect"),
         ("EVENTFLOW_HUB_NMAE", "EVENTFLOW_HUB_NMAE is not a setting; did you mean EVENTFLOW_HUB_NAME?"),

@@ -27,6 +27,7 @@ use crate::{
         outlet::LinkId,
         registry::{Wanted, Wanting},
         snapshot::{Snapshot, State},
+        warden::Warden,
     },
     metrics::{ActorKind, ActorsReport, Dialect, Gauges, Label, Metrics, Told},
 };
@@ -45,6 +46,8 @@ pub struct Cast {
     pub listener: Handle<Listener>,
     /// The monitor.
     pub monitor: Handle<Monitor>,
+    /// The warden.
+    pub warden: Handle<Warden>,
     /// The numbers beside the states.
     pub metrics: Metrics,
     /// What was asked.
@@ -57,9 +60,11 @@ pub struct Asked {
     guardian: Question<State>,
     listener: Question<State>,
     monitor: Question<State>,
+    warden: Question<State>,
     journal: Question<State>,
     registry: Question<State>,
     deliveries: Question<State>,
+    scheduler: Question<State>,
     busiest: Question<BusiestLinks>,
     wanting: Question<Wanted>,
     holding: Question<Held>,
@@ -179,22 +184,26 @@ impl Cast {
         let core = core.as_ref();
         let Asked { busiest, wanting, holding, .. } = asked;
         let connections = self.connections((busiest, wanting, holding), core, deadline);
-        let (guardian, listener, monitor, journal, registry, deliveries, connections) = tokio::join!(
+        let (guardian, listener, monitor, warden, journal, registry, deliveries, scheduler, connections) = tokio::join!(
             asked.guardian.until(deadline, Some(put(&self.guardian, Snapshot))),
             asked.listener.until(deadline, Some(put(&self.listener, Snapshot))),
             asked.monitor.until(deadline, Some(put(&self.monitor, Snapshot))),
+            asked.warden.until(deadline, Some(put(&self.warden, Snapshot))),
             asked.journal.until(deadline, core.map(|core| put(&core.journal, Snapshot))),
             asked.registry.until(deadline, core.map(|core| put(&core.registry, Snapshot))),
             asked.deliveries.until(deadline, core.map(|core| put(&core.deliveries, Snapshot))),
+            asked.scheduler.until(deadline, core.map(|core| put(&core.scheduler, Snapshot))),
             connections,
         );
         let told = [
             (ActorKind::Guardian, guardian),
             (ActorKind::Listener, listener),
             (ActorKind::Monitor, monitor),
+            (ActorKind::Warden, warden),
             (ActorKind::Journal, journal),
             (ActorKind::Registry, registry),
             (ActorKind::Deliveries, deliveries),
+            (ActorKind::Scheduler, scheduler),
             (ActorKind::Connection, connections),
         ];
         let states = told.into_iter().map(|(kind, answer)| match answer {

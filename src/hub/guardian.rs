@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     actors::{
+        announcer::{self, Announcer, AnnouncerConfig},
         connection::{Core, restart},
         life::{Exited, Halt, Life},
         listener::{self, Door, Listener, ListenerConfig},
@@ -40,7 +41,9 @@ const FAILURES: usize = 3;
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// The first wait before a restart; it doubles with each failure in the window.
 const BACKOFF: Duration = Duration::from_millis(20);
-/// Places in the mailboxes of monitor and listener.
+/// The wait before a restart of the announcer doubles so often: up to 20 s.
+const MOST_DOUBLINGS: u32 = 10;
+/// Places in the mailboxes of monitor, listener and announcer.
 const MAILBOX: usize = 1_024;
 
 /// Drains and stops the hub. Answered through `done` when all is over.
@@ -51,7 +54,7 @@ pub struct Drain {
 }
 mail!(Drain => ());
 
-/// Makes an actor of the core panic.
+/// Makes an actor of the core, or the announcer, panic.
 #[derive(Debug, Clone, Copy)]
 pub struct InjectPanic(pub ActorKind);
 mail!(InjectPanic => ());
@@ -68,6 +71,8 @@ pub struct GuardianParts {
     pub exits: mpsc::UnboundedReceiver<Exited>,
     /// For the listener.
     pub listener: ListenerConfig,
+    /// For the announcer.
+    pub announcer: AnnouncerConfig,
     /// Started.
     pub warden: Handle<Warden>,
     /// Bound.
@@ -99,6 +104,10 @@ pub struct Guardian {
     remake: Option<Duration>,
     failures: VecDeque<Instant>,
     listener: Handle<Listener>,
+    announcer: Handle<Announcer>,
+    announcer_config: AnnouncerConfig,
+    /// How often the announcer failed.
+    announcer_failures: u32,
     monitor: Handle<Monitor>,
     exits: Option<mpsc::UnboundedReceiver<Exited>>,
     arbiters: Vec<Arbiter>,
@@ -127,6 +136,7 @@ impl Guardian {
             first,
             exits,
             listener,
+            announcer,
             warden,
             socket,
             arbiters,
@@ -151,6 +161,8 @@ impl Guardian {
             };
             Listener::new(door, metrics.clone(), meter.clone(), life(ActorKind::Listener))
         });
+        let announcer_config = announcer;
+        let announcer = start_announcer(&parts, &announcer_config, &monitor);
         warden.signal(Attend { listener: listener.clone(), monitor: monitor.clone() });
         let (watched, listening, monitoring) = (core.subscribe(), listener.clone(), monitor.clone());
         let guardian = start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
@@ -162,6 +174,9 @@ impl Guardian {
             remake: None,
             failures: VecDeque::new(),
             listener,
+            announcer,
+            announcer_config,
+            announcer_failures: 0,
             monitor,
             exits: Some(exits),
             arbiters,
@@ -177,6 +192,7 @@ impl Guardian {
             core: watched,
             listener: listening,
             monitor: monitoring,
+            warden,
             metrics,
             asked: Asked::default().into(),
         };
@@ -216,6 +232,7 @@ impl Guardian {
             }
             // Connections come and go; these must not.
             ActorKind::Listener | ActorKind::Monitor | ActorKind::Warden => self.give_up(kind, 1),
+            ActorKind::Announcer => self.restart_announcer(ctx),
             ActorKind::Connection | ActorKind::Guardian => {}
         }
     }
@@ -271,6 +288,21 @@ impl Guardian {
         }));
     }
 
+    /// Nobody depends on it: it may fail as often as it likes, ever more slowly.
+    fn restart_announcer(&mut self, ctx: &mut Context<Self>) {
+        self.announcer_failures += 1;
+        self.metrics.meter(ActorKind::Announcer).restarted();
+        let wait = BACKOFF * 2_u32.saturating_pow(self.announcer_failures.min(MOST_DOUBLINGS))
+            + Duration::from_millis(fastrand::u64(0..20));
+        tracing::error!(actor = ActorKind::Announcer.as_str(), ?wait, "it failed and restarts");
+        ctx.run_later(wait, |guardian, _| {
+            if !guardian.draining {
+                guardian.announcer =
+                    start_announcer(&guardian.parts, &guardian.announcer_config, &guardian.monitor);
+            }
+        });
+    }
+
     fn ready(&self, readiness: Readiness) {
         self.metrics.set_readiness(&readiness);
         self.parts.readiness.send_replace(readiness);
@@ -282,6 +314,18 @@ impl Guardian {
         // The hub's thread is gone only when all is over.
         let _ = self.gave_up.send(error);
     }
+}
+
+fn start_announcer(
+    parts: &CoreParts,
+    config: &AnnouncerConfig,
+    monitor: &Handle<Monitor>,
+) -> Handle<Announcer> {
+    let kind = ActorKind::Announcer;
+    start(&parts.metrics, kind, MAILBOX, |meter, _| {
+        let life = Life::begin(kind, 0, meter.clone(), parts.exits.clone());
+        Announcer::new(config.clone(), parts.store.clone(), monitor.clone(), meter.clone(), life)
+    })
 }
 
 /// Ends a core; the journal once its commit is through.
@@ -309,6 +353,7 @@ impl Handler<InjectPanic> for Guardian {
             (ActorKind::Journal, Some(core)) => core.journal.signal(crate::actors::journal::Panic),
             (ActorKind::Registry, Some(core)) => core.registry.signal(crate::actors::registry::Panic),
             (ActorKind::Deliveries, Some(core)) => core.deliveries.signal(crate::actors::deliveries::Panic),
+            (ActorKind::Announcer, _) => self.announcer.signal(announcer::Panic),
             (ActorKind::Scheduler, Some(core)) => core.scheduler.signal(crate::actors::scheduler::Panic),
             (kind, _) => tracing::warn!(actor = kind.as_str(), "no such part of the core to panic"),
         }
@@ -323,6 +368,8 @@ impl Handler<Drain> for Guardian {
             return;
         }
         self.ready(Readiness::Draining);
+        // From here on this hub's row may say that it stops.
+        self.announcer.signal(Halt);
         let draining = Draining {
             core: self.core.send_replace(None),
             listener: self.listener.clone(),

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     actors::{
+        announcer::{AnnouncerConfig, Credentials},
         connection::ConnectionConfig,
         deliveries::DeliveriesConfig,
         journal::JournalConfig,
@@ -41,7 +42,7 @@ use crate::{
     config::{Durability, HubConfig, Keep, LimitSettings},
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
-    pki::{Lifetimes, Names, Secret, Vault},
+    pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
     store::{self, HubRow, Store, StoreConfig},
     wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
 };
@@ -159,6 +160,7 @@ async fn bring_up(
     let own = OwnConfig { bundle: home.bundle_file(), hubs: hubs.to_vec() };
     let commission = Commission::prepare(office(&config, home, &id, store, &hubs)?, own).await?;
     let fingerprint = commission.authority().root_fingerprint();
+    let credentials = credentials(commission.authority());
     let bundle = commission.bundle();
     let token = home.token()?;
     let threshold = door::bind(&config.admin, home)?;
@@ -195,6 +197,13 @@ async fn bring_up(
         first,
         exits: exited,
         listener,
+        announcer: AnnouncerConfig {
+            hub: id.clone(),
+            host: external.host,
+            port: external.port,
+            timeout: config.npm.online_timeout,
+            credentials,
+        },
         warden: warden.clone(),
         socket: socket.1,
         arbiters,
@@ -283,6 +292,12 @@ fn office(
         },
         hubs: hubs.to_vec(),
     })
+}
+
+/// What the hub dials its peers with: it does so at its start.
+fn credentials(authority: &Authority) -> Credentials {
+    let (identity, root) = (authority.hub_identity().clone(), authority.root().clone());
+    Arc::new(move |peer| tls::peer_config(&identity, &root, peer))
 }
 
 async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError> {

@@ -61,7 +61,7 @@ pub struct HubMetrics {
     pub bytes_in: Counter,
     /// Bytes written to links, before TLS.
     pub bytes_out: Counter,
-    /// Records of npm links that this version doesn't serve.
+    /// Records of npm links that were ignored or refused.
     pub npm_ignored: Counter,
 
     /// Transactions of the journal that were committed.

@@ -54,6 +54,8 @@ labels! {
         Monitor = "monitor",
         /// Keeps the certificates.
         Warden = "warden",
+        /// Tells other hubs of this one.
+        Announcer = "announcer",
     }
 }
 

@@ -91,7 +91,7 @@ definitions! {
     HANDSHAKES_FAILED: Counter "eventflow_handshakes_failed" {"reason"} "Links that never came up.";
     BYTES_IN: Counter "eventflow_link_received" ["bytes"] "Bytes read from links, without TLS.";
     BYTES_OUT: Counter "eventflow_link_sent" ["bytes"] "Bytes written to links, without TLS.";
-    NPM_IGNORED: Counter "eventflow_npm_records_ignored" "Records of npm links that this version does not serve.";
+    NPM_IGNORED: Counter "eventflow_npm_records_ignored" "Records of npm links that were ignored or refused.";
 
     BATCHES: Counter "eventflow_journal_batches" "Transactions committed by the journal.";
     BATCH_SIZE: Histogram "eventflow_journal_batch_writes" "Writes per transaction.";

@@ -16,6 +16,8 @@ use rustls::{CertificateError, OtherError, RootCertStore, pki_types::Certificate
 
 pub use super::identity::peer_uid;
 pub use client::client_config;
+#[cfg(feature = "hub")]
+pub use client::peer_config;
 pub use explain::{REVOKED, explain};
 #[cfg(feature = "hub")]
 pub use server::{PeerCheck, server_config, server_config_with};

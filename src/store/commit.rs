@@ -1,6 +1,7 @@
 //! The one transaction of the Journal: many writes, one sync.
 
 mod associations;
+mod claims;
 mod deletions;
 mod known;
 mod order;
@@ -8,6 +9,7 @@ mod others;
 mod outcomes;
 mod publishes;
 mod schedules;
+mod takes;
 #[cfg(test)]
 mod tests;
 
@@ -54,9 +56,9 @@ impl Store {
     /// Writes everything in one transaction and answers each in the order of the batch. When this returns, what
     /// is answered `Ok` is committed; nothing else is.
     ///
-    /// Within a batch the publishes take effect first, then outcomes and attempts, then schedules, then the rest, each
-    /// kind in the order of the batch; deletions come last. A publish that names what an earlier write schedules or
-    /// cancels waits for that one, in a transaction of its own.
+    /// Within a batch the publishes take effect first, then outcomes and attempts, then schedules, then what npm spokes
+    /// published, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
+    /// what an earlier write schedules or cancels waits for that one, in a transaction of its own.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
     ///   claim by its error; the others are committed. [`Write::Batch`] is one write: of a refused one nothing is
@@ -187,6 +189,8 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     let (mut answers, script) = plan(writes, known.as_mut());
     script.run(db).await?;
     schedules::write(db, writes, &mut answers).await?;
+    takes::write(db, writes, &mut answers).await?;
+    claims::write(db, writes, &mut answers).await?;
     associations::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;
     deletions::write(db, writes, &mut answers).await?;

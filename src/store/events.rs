@@ -5,7 +5,7 @@ use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryResult, Value};
 use super::{
     Store, StoreError,
     entity::event,
-    sql::{refused, signed, statement, unsigned},
+    sql::{fill, marks, ours, pieces, refused, rounded, signed, statement, unsigned},
     time,
 };
 use crate::event::{Data, Domain, Event, EventId, Name, Pattern, Pid, Uid};
@@ -21,6 +21,8 @@ pub struct OpenEvent {
     pub publisher: Uid,
     /// How many of its deliveries to the default group ended without outcome.
     pub attempts: u32,
+    /// It was claimed in the database for a consumer of ours.
+    pub claimed: bool,
 }
 
 /// How many events there are, and how they ended on one hub.
@@ -56,7 +58,7 @@ impl Store {
 
     /// A page of what the hub still has to serve of these domains and names, by number, from `after_seq` on, itself
     /// excluded: at most `limit` events and `max_bytes` of [weight](Event::weight), but at least one event if there is
-    /// any. Besides: whether there are more. Patterns with wildcards in the middle are matched by their beginning
+    /// any. Besides: whether there are more. What npm spokes have claimed isn't among them. Patterns with wildcards in the middle are matched by their beginning
     /// alone.
     ///
     /// # Errors
@@ -72,7 +74,8 @@ impl Store {
         let mut values = vec![hub.as_str().into(), signed(after_seq).into()];
         let columns = format!(
             "{EVENT}, p.seq, p.publisher, \
-             (SELECT count(*) FROM v1_attempt a WHERE a.event_id = e.id AND a.grp = '')"
+             (SELECT count(*) FROM v1_attempt a WHERE a.event_id = e.id AND a.grp = ''), \
+             p.consumed_spoke IS NOT NULL"
         );
         let tail = open_tail(domain, name, &mut values);
         let (rows, more) = page(&self.readers, &columns, &tail, values, limit, max_bytes)
@@ -84,11 +87,32 @@ impl Store {
                 seq: unsigned(row.try_get_by_index(7)?),
                 publisher: Uid::from_stored(row.try_get_by_index::<String>(8)?),
                 attempts: u32::try_from(row.try_get_by_index::<i64>(9)?).unwrap_or(u32::MAX),
+                claimed: row.try_get_by_index(10)?,
             })
         };
         let events =
             rows.iter().map(open).collect::<Result<_, _>>().map_err(refused("read the open events"))?;
         Ok((events, more))
+    }
+
+    /// Whether no spoke has claimed one of these events yet.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn any_unclaimed(&self, ids: &[EventId]) -> Result<bool, StoreError> {
+        let refused = refused("read claims");
+        for piece in pieces(ids) {
+            let sql = format!(
+                "SELECT 1 FROM event_published WHERE event_id IN ({}) AND consumed_spoke IS NULL LIMIT 1",
+                marks(rounded(piece.len()))
+            );
+            let mut values = piece.iter().map(|id| id.as_str().into()).collect();
+            fill(&mut values, piece.len(), 1);
+            if self.readers.query_one_raw(statement(sql, values)).await.map_err(&refused)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Counts events and outcomes. This reads whole indexes: for people and tests, not for each scrape.
@@ -115,12 +139,13 @@ impl Store {
     }
 }
 
-/// Open rows of a hub: exactly the condition of the index `event_published_open`. The `+` keeps SQLite from any other
+/// Open rows of a hub that no npm spoke has claimed: by the condition of the index `event_published_open`. The `+` keeps SQLite from any other
 /// index: it would have to sort all events of a domain, done ones included.
 pub(super) fn open_tail(domain: &Pattern, name: &Pattern, values: &mut Vec<Value>) -> String {
-    let mut tail = String::from(
+    let mut tail = format!(
         "FROM event_published p JOIN event e ON e.id = p.event_id \
-         WHERE p.v1_hub = ? AND p.seq > ? AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL",
+         WHERE p.v1_hub = ? AND p.seq > ? AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {}",
+        ours("p")
     );
     for (column, pattern) in [("domain", domain), ("name", name)] {
         match pattern.literal_beginning() {

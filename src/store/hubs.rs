@@ -2,7 +2,7 @@
 
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, DatabaseConnection, DbErr, EntityTrait, IntoActiveModel,
-    QueryFilter, QueryOrder,
+    QueryFilter, QueryOrder, QuerySelect,
 };
 
 use super::{
@@ -57,6 +57,49 @@ impl Store {
         transaction.end(done).await.map(drop).map_err(refused)
     }
 
+    /// Takes back that the hub is marked as stopped: while it runs only others can have done that. True: it was.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn reopen_hub(&self, id: &Uid) -> Result<bool, StoreError> {
+        if self.is_hub_open(id).await? {
+            return Ok(false);
+        }
+        let refused = refused("mark the hub as running");
+        let transaction = self.writer.begin().await.map_err(&refused)?;
+        let done = hub::Entity::update_many()
+            .set(hub::ActiveModel { quit: Set(None), ..Default::default() })
+            .filter(hub::Column::Id.eq(id.as_str()))
+            .filter(hub::Column::Quit.is_not_null())
+            .exec(transaction.db())
+            .await;
+        transaction.end(done).await.map(|done| done.rows_affected > 0).map_err(refused)
+    }
+
+    /// Whether this hub is registered and not marked as stopped.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn is_hub_open(&self, id: &Uid) -> Result<bool, StoreError> {
+        let row = hub::Entity::find_by_id(id.to_string()).one(&self.readers).await;
+        row.map(|row| row.is_some_and(|row| row.quit.is_none())).map_err(refused("read a hub's row"))
+    }
+
+    /// The hubs that aren't marked as stopped, the latest first: at most `limit`.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn open_hubs(&self, limit: u64) -> Result<Vec<HubRow>, StoreError> {
+        let rows = hub::Entity::find()
+            .filter(hub::Column::Quit.is_null())
+            .order_by_desc(hub::Column::Timestamp)
+            .order_by_asc(hub::Column::Id)
+            .limit(limit)
+            .all(&self.readers)
+            .await;
+        Ok(rows.map_err(refused("list the hubs"))?.into_iter().map(HubRow::from).collect())
+    }
+
     /// The hubs that have served this database, the one that gave the latest number first.
     ///
     /// # Errors
@@ -75,6 +118,18 @@ impl Store {
         let row = hub_seq::Entity::find_by_id(hub.to_string()).one(&self.readers).await;
         row.map(|row| row.map_or(0, |row| unsigned(row.seq)))
             .map_err(refused("read the last sequence number"))
+    }
+}
+
+impl From<hub::Model> for HubRow {
+    fn from(row: hub::Model) -> Self {
+        Self {
+            id: Uid::from_stored(row.id),
+            external_ip: row.external_ip,
+            external_port: row.external_port,
+            internal_ip: row.internal_ip,
+            internal_port: row.internal_port,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod m20261201_000001_core;
 mod m20261201_000003_reads;
+mod m20261202_000001_claims;
 mod m20261202_000002_schedule;
 mod m20261202_000010_certificate;
 
@@ -19,6 +20,7 @@ impl MigratorTrait for Migrator {
         vec![
             Box::new(m20261201_000001_core::Migration),
             Box::new(m20261201_000003_reads::Migration),
+            Box::new(m20261202_000001_claims::Migration),
             Box::new(m20261202_000002_schedule::Migration),
             Box::new(m20261202_000010_certificate::Migration),
         ]

@@ -184,6 +184,13 @@ pub(super) fn is_unexpected(error: &DbErr) -> bool {
     database_error(error).is_some_and(|error| error.message() == UNEXPECTED)
 }
 
+/// Whether a row of `event_published`, by this name, is no npm spoke's: those claim by `consumed_spoke` alone.
+pub(super) fn ours(row: &str) -> String {
+    format!(
+        "({row}.consumed_spoke IS NULL OR EXISTS (SELECT 1 FROM v1_claim c WHERE c.event_id = {row}.event_id))"
+    )
+}
+
 /// `?,?,?`: so many marks.
 pub(super) fn marks(count: usize) -> String {
     let mut all = "?,".repeat(count);

@@ -1,11 +1,11 @@
 //! What became of an event.
 
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::{
     AttemptRow, Store, StoreError,
     entity::{attempt, event, event_published},
-    sql::{refused, unsigned},
+    sql::{refused, statement, unsigned},
     time,
 };
 use crate::{
@@ -17,8 +17,8 @@ use crate::{
 const ATTEMPTS: u64 = 20;
 
 impl Store {
-    /// The event and what became of it in the default group, as far as the database knows: that it is claimed
-    /// at the moment only its hub can tell.
+    /// The event and what became of it in the default group, as far as the database knows: who of ours has it at
+    /// the moment only its hub can tell.
     ///
     /// # Errors
     /// Whatever the database says.
@@ -44,11 +44,18 @@ impl Store {
         let publisher = published.as_ref().map(|row| Uid::from_stored(row.publisher.clone()));
         // Its row is there from the start, but nobody has seen the event yet.
         let published = published.filter(|_| schedule.is_none_or(|schedule| schedule.executed));
+        let mut consumer = published.as_ref().and_then(|row| row.consumer.clone()).map(Uid::from_stored);
         let state = match &published {
             None if schedule.is_some() => "scheduled",
             None => "persisted",
             Some(row) => match outcome(row) {
                 Some(word) => word,
+                None if row.consumed_spoke.is_some() && !self.is_claimed_here(id).await? => "claimed",
+                // Claimed for a consumer of ours: the one whom the row names may have lost it since.
+                None if row.consumed_spoke.is_some() => {
+                    consumer = None;
+                    "pending"
+                }
                 None if self.is_wanted(&event, row).await? => "pending",
                 None => "orphan",
             },
@@ -60,7 +67,7 @@ impl Store {
             seq: published.as_ref().and_then(|row| row.seq).map(unsigned),
             scheduled: schedule.map(|schedule| schedule.due),
             state: state.to_owned(),
-            consumer: published.as_ref().and_then(|row| row.consumer.clone()).map(Uid::from_stored),
+            consumer,
             ended: published
                 .as_ref()
                 .and_then(|row| row.success.or(row.failed).or(row.orphan))
@@ -68,6 +75,13 @@ impl Store {
             attempts: attempts.into_iter().map(|row| AttemptRow::from(row).into()).collect(),
         };
         Ok(Some((event, trace)))
+    }
+
+    /// Whether the claim in the database is one of ours, not an npm spoke's.
+    async fn is_claimed_here(&self, id: &EventId) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM v1_claim WHERE event_id = ?";
+        let row = self.readers.query_one_raw(statement(sql, vec![id.as_str().into()])).await;
+        row.map(|row| row.is_some()).map_err(refused("read a claim"))
     }
 
     /// Whether a binding of the default group matches.

@@ -50,6 +50,27 @@ pub enum Write {
     },
     /// Record a delivery that ended without an outcome.
     Attempt(AttemptRow),
+    /// Take an event that an npm spoke has put into the database: by two independent claims, each of which one hub
+    /// wins. Answered by [`Written::Taken`] or [`Written::NotTaken`].
+    Take {
+        /// Which event.
+        event_id: EventId,
+        /// The hub that wants it. Its row in `hub` must exist.
+        hub: Uid,
+        /// The number that it gets there, if this hub comes to serve it.
+        seq: u64,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Claim an event of the default group, which npm spokes may claim too. Answered by [`Written::Claimed`].
+    Claim {
+        /// Which event.
+        event_id: EventId,
+        /// For whom.
+        consumer: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
     /// Store an event that is to be published at its time. Answered by [`Written::Scheduled`].
     Schedule {
         /// The event; its timestamp is the time of the commit as the caller sees it.
@@ -160,6 +181,12 @@ pub enum Written {
     Finished,
     /// The binding as it stands.
     Bound(Binding),
+    /// An event of an npm spoke, and which of its claims were won.
+    Taken(Box<Taken>),
+    /// No hub is to take this event now.
+    NotTaken(NotTaken),
+    /// Whether the claim is ours; else somebody else has the event, or it has its outcome.
+    Claimed(bool),
     /// The event is scheduled.
     Scheduled {
         /// When it runs or ran, in milliseconds since 1970.
@@ -173,6 +200,34 @@ pub enum Written {
     Ran(Vec<Ran>),
     /// Done.
     Done,
+}
+
+/// An event that an npm spoke has published. None of its claims won: it was taken before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Taken {
+    /// The event as it stands in the database.
+    pub event: Event,
+    /// `consumed_hub` is ours: this hub tells npm spokes of it, and no other does.
+    pub broadcasts: bool,
+    /// `v1_hub` is ours: this hub serves links of our own dialect with it.
+    pub serves: bool,
+    /// A spoke has claimed it already.
+    pub claimed: bool,
+}
+
+/// Why an event isn't taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotTaken {
+    /// There is no such event.
+    #[error("no event of this id is in the database")]
+    Unknown,
+    /// There is no row in `event_published`.
+    #[error("the event isn't published: it has no row in `event_published`")]
+    Unpublished,
+    /// Its row in `event_scheduled` wasn't executed yet.
+    #[error("the event is scheduled and not due")]
+    Scheduled,
 }
 
 /// A scheduled event that was published now, by this write and no other.

@@ -553,9 +553,13 @@ async fn endless_records_are_cut_at_the_limit() {
 async fn floods_of_an_npm_link_fill_nothing() {
     let hub = HubProcess::start(&["--log-level=info"]);
     let spoke = hub.spoke().await;
-    for record in
-        ["unsubscribe\u{1f}d\u{1f}n\u{1e}", "subscribe\u{1f}d\u{1f}n\u{1e}", "\u{1e}", "online\u{1e}"]
-    {
+    for record in [
+        "unsubscribe\u{1f}d\u{1f}n\u{1e}",
+        "subscribe\u{1f}d\u{1f}n\u{1e}",
+        "\u{1e}",
+        "online\u{1e}",
+        "publish\u{1f}d\u{1f}nothing-of-this-id-is-in-the-database\u{1f}n\u{1f}p\u{1e}",
+    ] {
         let before = hub.resident();
         hub.reset_peak();
         let mut link = Raw::connect(&hub.bundle(), hub.address).await;

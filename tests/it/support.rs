@@ -4,9 +4,11 @@
 pub mod admin;
 pub mod http;
 pub mod load;
+pub mod npm;
+pub mod peer;
 pub mod process;
 
-use std::{collections::VecDeque, future::Future, path::PathBuf, time::Duration};
+use std::{collections::VecDeque, future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use eventflow::{
     config::HubConfig,
@@ -14,6 +16,7 @@ use eventflow::{
     pki::{Bundle, tls},
     spoke::{Spoke, SpokeConfig},
 };
+use rustls::{ClientConfig, pki_types::ServerName};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -110,6 +113,11 @@ impl Raw {
     /// The same over a connection that was made already.
     pub async fn over(bundle: &Bundle, stream: TcpStream) -> Self {
         let (config, name) = tls::client_config(bundle, None).expect("a client configuration");
+        Self::with(config, name, stream).await
+    }
+
+    /// The same as somebody else.
+    pub async fn with(config: Arc<ClientConfig>, name: ServerName<'static>, stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         let mut stream = TlsConnector::from(config).connect(name, stream).await.expect("a handshake");
         let mut first = [0; 64];

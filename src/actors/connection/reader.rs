@@ -7,8 +7,17 @@ use super::{Connection, message::Inbound};
 use crate::{
     actors::{mail::Handle, outlet::Outlet},
     metrics::Metrics,
-    wire::{Limits, Reader},
+    wire::{self, Reader},
 };
+
+/// What a link must keep to, as far as reading goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Sizes of records.
+    pub records: wire::Limits,
+    /// npm publishes under way: nothing is read while there are more. Other links have a window that ends there.
+    pub npm_publishes: usize,
+}
 
 /// What is read, at most, of a link that was cut, in bytes. Its socket stays open for the last words anyway.
 const MOST_AFTER_CUT: usize = 256 * 1024;
@@ -21,8 +30,9 @@ pub async fn run<R: AsyncRead + Unpin>(
     outlet: Outlet,
     metrics: Metrics,
 ) {
-    let mut reader = Reader::new(limits);
+    let mut reader = Reader::new(limits.records);
     loop {
+        outlet.within(limits.npm_publishes).await;
         let mut inbound = Inbound::default();
         match socket.read_buf(reader.spare()).await {
             Ok(0) => inbound.ended = Some(None),

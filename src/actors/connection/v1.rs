@@ -13,12 +13,12 @@ use super::{
 use crate::{
     actors::{
         deliveries::{Consume, Settle, Stop, Verdict},
-        journal::{Amending, Amendment, Publishing, Storing},
+        journal::{Amending, Amendment, Publishing, Storing, Take},
         mail::MailError,
-        outlet::{Answered, Frame},
+        outlet::{Answered, Frame, WindowPermit},
         registry::{Subscribe, Unsubscribe, Unwatch, Watch},
     },
-    event::{Fault, code},
+    event::{EventId, Fault, code},
     metrics::{CutReason, Refusal as Refused},
     wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
 };
@@ -34,6 +34,7 @@ const CLIENT_NAME: usize = 64;
 #[derive(Debug, Default)]
 pub struct Gathered {
     pub(super) publishes: Vec<Publishing>,
+    pub(super) taken: Vec<(EventId, WindowPermit)>,
     pub(super) changes: Vec<Amending>,
     verdicts: Vec<(Req, Token, Verdict)>,
 }
@@ -200,7 +201,12 @@ impl Connection {
 
     /// Sends on what one read brought.
     pub(super) fn send_on(&mut self, gathered: Gathered) {
-        let Gathered { publishes, changes, verdicts } = gathered;
+        let Gathered { publishes, taken, changes, verdicts } = gathered;
+        if !taken.is_empty() {
+            let take = Take { outlet: self.outlet.clone(), uid: self.uid.clone(), events: taken };
+            // One per read, and nothing is read beyond the window.
+            self.core.journal.signal(take);
+        }
         self.send_publishes(publishes);
         self.send_changes(changes);
         if !verdicts.is_empty() {

@@ -1,10 +1,13 @@
 //! What a group is told of claims, and what it wants done, as data.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::binding::PageWanted;
 use crate::{
-    actors::outlet::{ClaimPush, LinkId, Outlet},
+    actors::{
+        dispatched::Dispatched,
+        outlet::{ClaimPush, LinkId, Outlet},
+    },
     event::{EventId, Fault, Outcome, Uid, code},
     wire::{Attempt, Req, Token},
 };
@@ -46,6 +49,17 @@ pub struct Ended {
     pub attempt: Attempt,
 }
 
+/// A claim to be made in the database, since npm spokes may make it too; the group is told the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reserve {
+    /// The claim.
+    pub token: Token,
+    /// The event.
+    pub event_id: EventId,
+    /// For whom.
+    pub consumer: Uid,
+}
+
 /// What the state wants done.
 #[derive(Debug, Default)]
 pub struct Effects {
@@ -55,6 +69,10 @@ pub struct Effects {
     pub finishes: Vec<Finish>,
     /// Attempts to record.
     pub ended: Vec<Ended>,
+    /// Claims to make in the database before they are handed out.
+    pub reserves: Vec<Reserve>,
+    /// Events to tell npm links of.
+    pub npm: Vec<(Arc<Dispatched>, Vec<Outlet>)>,
     /// Requests to answer at once: done (`None`), or refused since the claim isn't held.
     pub answers: Vec<(Outlet, Req, bool)>,
     /// Pages to read, by binding.
@@ -63,6 +81,20 @@ pub struct Effects {
     pub orphans: u64,
     /// Claims that came back from lost links.
     pub returned: u64,
+}
+
+impl Effects {
+    /// A claim goes to its consumer.
+    pub fn hand(&mut self, link: LinkId, outlet: &Outlet, push: ClaimPush) {
+        self.claims.entry(link).or_insert_with(|| (outlet.clone(), Vec::new())).1.push(push);
+    }
+
+    /// These npm links are told of an event; often there are none.
+    pub fn tell(&mut self, event: Arc<Dispatched>, links: Vec<Outlet>) {
+        if !links.is_empty() {
+            self.npm.push((event, links));
+        }
+    }
 }
 
 /// The answer to who doesn't hold the claim that it names.

@@ -2,6 +2,8 @@
 //! it takes `now` and reads no clock.
 
 mod deleted;
+mod ends;
+mod shared;
 mod state;
 
 use std::{
@@ -13,14 +15,15 @@ use super::{
     binding::{Binding, Page, Waiting},
     budget::Budget,
     consumer::{Consumer, ConsumerKey},
-    effects::{Effects, Ended, Finish, Verdict},
+    effects::{Effects, Reserve},
+    guards::Guards,
 };
 use crate::{
     actors::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{Outcome, Pattern, PatternIndex, Uid},
+    event::{Pattern, PatternIndex, Uid},
     wire::{Attempt, Req, Token},
 };
 
@@ -37,6 +40,10 @@ struct Claim {
     started: i64,
     /// Acked or nacked, and who waits for the answer; the outcome is on its way to the database.
     settling: Option<(Outlet, Req)>,
+    /// Asked for in the database, and not handed out before that says yes.
+    reserving: bool,
+    /// npm links that are told of the event once it is claimed in the database.
+    tell: Vec<Outlet>,
 }
 
 /// Bindings, consumers and claims of one group.
@@ -48,6 +55,7 @@ pub struct Group {
     claims: HashMap<Token, Claim>,
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
+    guards: Guards,
     /// Which of them are deleted: they are under a claim to its end, and nobody gets them after it.
     deleted: HashSet<u64>,
     budget: Budget,
@@ -70,6 +78,7 @@ impl Group {
             consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
+            guards: Guards::new(head),
             deleted: HashSet::new(),
             budget: Budget::new(link_bytes),
             unrecorded_attempts: 0,
@@ -135,20 +144,23 @@ impl Group {
     /// Events that wait in memory.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.bindings.values().map(Binding::waiting).sum()
+        self.bindings.values().map(Binding::waiting).sum::<usize>() + self.guards.waiting()
     }
 
     /// Who holds the event of this sequence number.
     #[must_use]
     pub fn holder(&self, seq: u64) -> Option<&Uid> {
-        self.taken.get(&seq).and_then(|token| self.claims.get(token)).map(|claim| &claim.uid)
+        let claim = self.taken.get(&seq).and_then(|token| self.claims.get(token));
+        claim.filter(|claim| !claim.reserving).map(|claim| &claim.uid)
     }
 
     /// Everything at or below it has an outcome or no matching binding; none while there is no binding.
     #[must_use]
     pub fn floor(&self) -> Option<u64> {
         let floor = self.bindings.values().map(Binding::floor).min()?;
-        Some(self.taken.first_key_value().map_or(floor, |(seq, _)| floor.min(seq.saturating_sub(1))))
+        let taken = self.taken.first_key_value().map(|(seq, _)| *seq);
+        let open = [taken, self.guards.first()].into_iter().flatten().min();
+        Some(open.map_or(floor, |seq| floor.min(seq.saturating_sub(1))))
     }
 
     /// The last event that was dispatched.
@@ -157,18 +169,26 @@ impl Group {
         self.head
     }
 
-    /// Events were committed, in sequence.
-    pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: i64, effects: &mut Effects) {
+    /// Events were committed, in sequence; these npm links are to be told, by sequence number.
+    pub fn dispatch(
+        &mut self,
+        events: &[Arc<Dispatched>],
+        mut npm: BTreeMap<u64, Vec<Outlet>>,
+        now: i64,
+        effects: &mut Effects,
+    ) {
         let mut matched = Vec::new();
         for event in events {
             self.matching(event, &mut matched);
             if matched.is_empty() {
                 effects.orphans += 1;
-                continue;
             }
             let bindings = &mut self.bindings;
             matched.retain(|id| bindings.get_mut(id).is_some_and(|binding| binding.arrive(event)));
-            if !matched.is_empty() {
+            let told = npm.remove(&event.seq);
+            if event.shared || told.is_some() {
+                self.share(event, told.unwrap_or_default(), &matched, now, effects);
+            } else if !matched.is_empty() {
                 self.place(Waiting { event: event.clone(), attempts: 0 }, &matched, now, effects);
             }
         }
@@ -183,7 +203,7 @@ impl Group {
     pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
         for waiting in binding.page(page, self.head) {
-            if !self.taken.contains_key(&waiting.event.seq) {
+            if !self.taken.contains_key(&waiting.event.seq) && !self.guards.keeps(waiting.event.seq) {
                 self.place(waiting, &[id], now, effects);
             }
         }
@@ -215,144 +235,6 @@ impl Group {
         }
     }
 
-    /// What a consumer says of a claim that its link holds.
-    pub fn settle(
-        &mut self,
-        outlet: &Outlet,
-        req: Req,
-        token: Token,
-        verdict: Verdict,
-        now: i64,
-        effects: &mut Effects,
-    ) {
-        let held = self
-            .claims
-            .get_mut(&token)
-            .filter(|claim| claim.consumer.link == outlet.id() && claim.settling.is_none());
-        let Some(claim) = held else {
-            effects.answers.push((outlet.clone(), req, false));
-            return;
-        };
-        let key = claim.consumer;
-        let (outcome, attempt) = match verdict {
-            Verdict::Release => {
-                effects.answers.push((outlet.clone(), req, true));
-                // Others first: whoever handed it back has just shown that it doesn't want it now.
-                self.leave_turn(key);
-                self.give_back(token, false, "released", now, effects);
-                self.forget_if_done(key);
-                return;
-            }
-            Verdict::Ack => (Outcome::Success, None),
-            Verdict::Nack(error) => (Outcome::Dead, Some(claim.attempt("nack", error, now))),
-        };
-        claim.settling = Some((outlet.clone(), req));
-        effects.finishes.push(Finish {
-            token,
-            event_id: claim.event.event.id.clone(),
-            seq: claim.event.seq,
-            outcome,
-            consumer: claim.uid.clone(),
-            attempt,
-        });
-        let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.settled(token));
-        self.freed(key, freed, now, effects);
-    }
-
-    /// The outcome was recorded, or (`again`) couldn't be: then the claim is its holder's as before. Returns who
-    /// waits for the answer.
-    pub fn recorded(
-        &mut self,
-        token: Token,
-        again: bool,
-        now: i64,
-        effects: &mut Effects,
-    ) -> Option<(Outlet, Req)> {
-        let claim = self.claims.get_mut(&token)?;
-        let waits = claim.settling.take();
-        let (key, seq, weight) = (claim.consumer, claim.event.seq, claim.event.weight());
-        let consumer = self.consumers.get_mut(&key);
-        if again {
-            match consumer {
-                // Its holder may try again.
-                Some(consumer) => {
-                    consumer.recorded();
-                    consumer.took(token, weight);
-                    self.budget.took(key.link, weight);
-                    self.offer_turn(key, now, effects);
-                }
-                None => self.give_back(token, false, "not recorded", now, effects),
-            }
-            return waits;
-        }
-        if let Some(consumer) = consumer {
-            consumer.recorded();
-        }
-        if let Some(claim) = self.claims.remove(&token) {
-            self.each_matching(&claim.event, |binding| binding.ended(seq));
-        }
-        self.taken.remove(&seq);
-        self.deleted.remove(&seq);
-        self.offer_turn(key, now, effects);
-        self.forget_if_done(key);
-        waits
-    }
-
-    /// The link is gone: what its consumers hold is offered again at once. The oldest of each, as many as run at
-    /// once at the client, count as attempts.
-    pub fn link_gone(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
-        let gone = self.keys_of(link);
-        let mut returned = Vec::new();
-        self.budget.forget(link);
-        for key in gone {
-            if let Some(consumer) = self.consumers.remove(&key) {
-                if !consumer.stopped {
-                    self.leave(consumer.binding, key);
-                }
-                let held = consumer.held().enumerate();
-                returned.extend(held.map(|(at, token)| (token, at < consumer.concurrency)));
-            }
-        }
-        effects.returned += returned.len() as u64;
-        for (token, counts) in returned {
-            self.give_back(token, counts, "link lost", now, effects);
-        }
-    }
-
-    /// Takes a claim from its holder and offers the event again.
-    fn give_back(&mut self, token: Token, counts: bool, reason: &str, now: i64, effects: &mut Effects) {
-        let Some(claim) = self.claims.remove(&token) else { return };
-        self.taken.remove(&claim.event.seq);
-        let key = claim.consumer;
-        let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.gave_back(token));
-        if self.deleted.remove(&claim.event.seq) {
-            self.freed(key, freed, now, effects);
-            return;
-        }
-        if counts {
-            self.unrecorded_attempts += 1;
-            let attempt = claim.attempt(reason, String::new(), now);
-            effects.ended.push(Ended { event_id: claim.event.event.id.clone(), attempt });
-        }
-        let mut matched = Vec::new();
-        self.matching(&claim.event, &mut matched);
-        let attempts = claim.attempts + u32::from(counts);
-        self.place(Waiting { event: claim.event, attempts }, &matched, now, effects);
-        self.freed(key, freed, now, effects);
-    }
-
-    /// A consumer holds so many bytes less: it has its turn, and so has each other one of its link that the link's
-    /// bytes held back.
-    fn freed(&mut self, key: ConsumerKey, bytes: usize, now: i64, effects: &mut Effects) {
-        let held_back = self.budget.freed(key.link, bytes);
-        self.offer_turn(key, now, effects);
-        if held_back {
-            for other in self.keys_of(key.link) {
-                self.offer_turn(other, now, effects);
-            }
-        }
-    }
-
     fn keys_of(&self, link: LinkId) -> Vec<ConsumerKey> {
         let all = ConsumerKey { link, sub: 0 }..=ConsumerKey { link, sub: u32::MAX };
         self.consumers.range(all).map(|(key, _)| *key).collect()
@@ -360,19 +242,24 @@ impl Group {
 
     /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
     fn place(&mut self, waiting: Waiting, bindings: &[i64], now: i64, effects: &mut Effects) {
-        if !self.draining {
-            for id in bindings {
-                if let Some(key) = self.next_ready(*id) {
-                    self.hand_out(key, waiting, now, effects);
-                    return;
-                }
-            }
+        let Some(waiting) = self.not_yet(waiting, now) else { return };
+        if let Some(key) = self.ready_for(bindings) {
+            self.hand_out(key, waiting, now, effects);
+            return;
         }
         for id in bindings {
             if let Some(binding) = self.bindings.get_mut(id) {
                 binding.put(waiting.clone());
             }
         }
+    }
+
+    /// A consumer with credit of one of these bindings.
+    fn ready_for(&mut self, bindings: &[i64]) -> Option<ConsumerKey> {
+        if self.draining {
+            return None;
+        }
+        bindings.iter().find_map(|id| self.next_ready(*id))
     }
 
     /// The consumer of this binding whose turn it is, if one has credit.
@@ -419,19 +306,31 @@ impl Group {
         let Waiting { event, attempts } = waiting;
         consumer.took(token, event.weight());
         self.budget.took(key.link, event.weight());
-        effects
-            .claims
-            .entry(key.link)
-            .or_insert_with(|| (consumer.outlet.clone(), Vec::new()))
-            .1
-            .push(ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() });
-        self.taken.insert(event.seq, token);
         let uid = consumer.uid.clone();
+        self.guards.drop_kept(event.seq);
+        let reserving = self.guards.is_guarded(event.seq);
+        if reserving {
+            let event_id = event.event.id.clone();
+            effects.reserves.push(Reserve { token, event_id, consumer: uid.clone() });
+        } else {
+            let push = ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() };
+            effects.hand(key.link, &consumer.outlet, push);
+        }
+        self.taken.insert(event.seq, token);
         if self.bindings.len() > 1 {
             self.each_matching(&event, |binding| binding.forget(event.seq));
         }
-        self.claims
-            .insert(token, Claim { event, attempts, consumer: key, uid, started: now, settling: None });
+        let claim = Claim {
+            event,
+            attempts,
+            consumer: key,
+            uid,
+            started: now,
+            settling: None,
+            reserving,
+            tell: Vec::new(),
+        };
+        self.claims.insert(token, claim);
     }
 
     /// Runs `change` on each binding that this event is one of.

@@ -34,7 +34,7 @@ impl Deliveries {
     }
 
     /// From where a new binding starts: orphans that are kept still count.
-    fn start_seq(&self, now: i64) -> u64 {
+    pub(super) fn start_seq(&self, now: i64) -> u64 {
         self.config.orphan_keep.map_or(0, |keep| {
             let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
             u64::try_from(now.saturating_sub(keep)).unwrap_or(0).saturating_mul(1_000)

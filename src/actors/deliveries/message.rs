@@ -1,6 +1,9 @@
 //! What [`Deliveries`](super::Deliveries) receives.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use tokio::sync::oneshot;
 
@@ -66,7 +69,12 @@ mail!(LinkGone => ());
 
 /// Events were committed, in sequence.
 #[derive(Debug)]
-pub struct Dispatch(pub Vec<Arc<Dispatched>>);
+pub struct Dispatch {
+    /// The events.
+    pub events: Vec<Arc<Dispatched>>,
+    /// The npm links that are to be told, by sequence number.
+    pub npm: BTreeMap<u64, Vec<Outlet>>,
+}
 mail!(Dispatch => ());
 
 /// A link waits for the outcome of an event: for the next word of it, once.
@@ -116,6 +124,41 @@ pub struct Settled {
     pub result: Result<(), Fault>,
 }
 
+/// An npm link subscribes: it is told of what it missed, as far as nobody of ours is to have that.
+#[derive(Debug)]
+pub struct NpmCame {
+    /// The link.
+    pub outlet: Outlet,
+    /// The domain, literally.
+    pub domain: Pattern,
+    /// The name, literally, or every name.
+    pub name: Pattern,
+    /// What nobody saw in the last moments.
+    pub late: Vec<Arc<Dispatched>>,
+}
+mail!(NpmCame => ());
+
+/// An npm link takes a subscription back.
+#[derive(Debug)]
+pub struct NpmLeft {
+    /// The link.
+    pub link: LinkId,
+    /// As it was subscribed.
+    pub domain: Pattern,
+    /// As it was subscribed.
+    pub name: Pattern,
+}
+mail!(NpmLeft => ());
+
+/// How a claim in the database went.
+#[derive(Debug)]
+pub struct Reserved {
+    /// The claim.
+    pub token: Token,
+    /// Whether it is ours; none: the database couldn't say.
+    pub won: Option<bool>,
+}
+
 /// A transaction with outcomes or attempts ended.
 #[derive(Debug, Default)]
 pub struct Recorded {
@@ -123,13 +166,15 @@ pub struct Recorded {
     pub settled: Vec<Settled>,
     /// How many attempts without an outcome it had, written or not.
     pub attempts: usize,
+    /// Claims, in the order in which they were asked for.
+    pub reserved: Vec<Reserved>,
 }
 
 impl Recorded {
     /// Whether there is nothing to tell.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.settled.is_empty() && self.attempts == 0
+        self.settled.is_empty() && self.attempts == 0 && self.reserved.is_empty()
     }
 }
 mail!(Recorded => ());

@@ -1,5 +1,6 @@
 //! The group against a naive model: whatever happens in whatever order, an event has one holder, no outcome is
-//! followed by another delivery, and nothing that somebody wants is forgotten.
+//! followed by another delivery, nothing that somebody wants is forgotten, and what npm spokes may claim is claimed
+//! before it is handed out.
 
 mod world;
 
@@ -27,10 +28,15 @@ enum Step {
     Publish {
         domain: usize,
         events: usize,
+        npm: Npm,
     },
     /// An event without outcome is deleted, whoever has it; the group hears of it after its dispatch.
     Delete(usize),
     Dispatch,
+    /// An npm spoke claims an event that it was told of.
+    NpmClaims(usize),
+    /// An npm link that comes is told of an event that it missed.
+    TellLate(usize),
     /// A page is read now; its rows arrive later.
     Read(usize),
     Page(usize),
@@ -52,15 +58,29 @@ enum Step {
     Restart,
 }
 
+/// What npm spokes have to do with an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Npm {
+    /// Nothing.
+    No,
+    /// A link of this hub wants it.
+    Link,
+    /// Another hub has told them.
+    Elsewhere,
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let any = any::<usize>;
+    let npm = prop_oneof![3 => Just(Npm::No), 1 => Just(Npm::Link), 1 => Just(Npm::Elsewhere)];
     prop_oneof![
         2 => (any(), 0_u64..6).prop_map(|(patterns, orphans)| Step::Bind { patterns, orphans }),
         4 => (any(), proptest::option::of(any()), 1_usize..5, 1_usize..3).prop_map(
             |(binding, link, credit, concurrency)| Step::Join { binding, link, credit, concurrency }
         ),
         1 => any().prop_map(Step::Stop),
-        6 => (any(), 1_usize..8).prop_map(|(domain, events)| Step::Publish { domain, events }),
+        6 => (any(), 1_usize..8, npm).prop_map(|(domain, events, npm)| Step::Publish { domain, events, npm }),
+        2 => any().prop_map(Step::NpmClaims),
+        1 => any().prop_map(Step::TellLate),
         2 => any().prop_map(Step::Delete),
         6 => Just(Step::Dispatch),
         6 => any().prop_map(Step::Read),
@@ -106,7 +126,7 @@ fn what_two_bindings_match_is_delivered_once() {
         world.step(Step::Join { binding: patterns, link: None, credit: 4, concurrency: 1 });
     }
     world.run_to_rest();
-    world.step(Step::Publish { domain: 0, events: 5 });
+    world.step(Step::Publish { domain: 0, events: 5, npm: Npm::No });
     world.step(Step::Dispatch);
     assert_eq!(world.held(), 5);
     world.check();
@@ -117,7 +137,7 @@ fn a_page_that_shows_more_than_was_dispatched_delivers_nothing_twice() {
     let mut world = World::new(usize::MAX);
     world.step(Step::Bind { patterns: 0, orphans: 0 });
     world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 1 });
-    world.step(Step::Publish { domain: 0, events: 2 });
+    world.step(Step::Publish { domain: 0, events: 2, npm: Npm::No });
     world.step(Step::Read(0));
     world.step(Step::Page(0));
     world.step(Step::Dispatch);
@@ -131,7 +151,7 @@ fn of_a_lost_link_the_oldest_count_as_attempts_also_for_a_consumer_that_comes_at
     world.step(Step::Bind { patterns: 0, orphans: 0 });
     world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 2 });
     world.run_to_rest();
-    world.step(Step::Publish { domain: 0, events: 4 });
+    world.step(Step::Publish { domain: 0, events: 4, npm: Npm::No });
     world.step(Step::Dispatch);
     world.step(Step::LinkGone(0));
     world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 2 });
@@ -154,7 +174,7 @@ fn the_bytes_of_a_link_hold_back_its_consumers_but_each_may_have_one() {
         world.step(Step::Join { binding: 0, link: Some(0), credit: 4, concurrency: 1 });
     }
     world.run_to_rest();
-    world.step(Step::Publish { domain: 0, events: 8 });
+    world.step(Step::Publish { domain: 0, events: 8, npm: Npm::No });
     world.step(Step::Dispatch);
     assert_eq!(world.held(), 3);
     world.run_to_rest();
@@ -168,7 +188,7 @@ fn a_consumer_that_its_link_held_back_gets_more_once_another_one_acks() {
     world.step(Step::Join { binding: 0, link: None, credit: 4, concurrency: 1 });
     world.step(Step::Join { binding: 0, link: Some(0), credit: 4, concurrency: 1 });
     world.run_to_rest();
-    world.step(Step::Publish { domain: 0, events: 6 });
+    world.step(Step::Publish { domain: 0, events: 6, npm: Npm::No });
     world.step(Step::Dispatch);
     assert_eq!(world.held(), 2);
     let last = world.holder(1);
@@ -182,14 +202,14 @@ fn a_deleted_event_goes_to_nobody_whether_it_waits_is_claimed_or_is_being_read()
     let mut world = World::new(usize::MAX);
     world.step(Step::Bind { patterns: 0, orphans: 0 });
     world.step(Step::Join { binding: 0, link: None, credit: 2, concurrency: 2 });
-    world.step(Step::Publish { domain: 0, events: 2 });
+    world.step(Step::Publish { domain: 0, events: 2, npm: Npm::No });
     world.step(Step::Dispatch);
     world.step(Step::Read(0));
     world.step(Step::Delete(0));
     world.step(Step::Dispatch);
     world.step(Step::Page(0));
     assert_eq!(world.held(), 1, "of two that were read");
-    world.step(Step::Publish { domain: 0, events: 3 });
+    world.step(Step::Publish { domain: 0, events: 3, npm: Npm::No });
     world.step(Step::Dispatch);
     assert_eq!(world.held(), 2);
     for _ in 0..3 {
@@ -217,17 +237,56 @@ fn an_event_that_comes_back_while_a_page_is_read_keeps_its_attempts() {
     }
     world.run_to_rest();
     // More than the window of the binding for everything, of which the other one wants nothing.
-    world.step(Step::Publish { domain: 1, events: 10 });
+    world.step(Step::Publish { domain: 1, events: 10, npm: Npm::No });
     world.step(Step::Dispatch);
     for _ in 0..6 {
         world.step(Step::Ack(0));
     }
     world.step(Step::Read(0));
-    world.step(Step::Publish { domain: 0, events: 1 });
+    world.step(Step::Publish { domain: 0, events: 1, npm: Npm::No });
     world.step(Step::Dispatch);
     assert_eq!(world.held(), 2);
     world.step(Step::LinkGone(0));
     world.step(Step::Page(0));
     world.check();
     world.run_to_rest();
+}
+
+#[test]
+fn npm_links_hear_of_an_event_once_it_is_claimed_for_a_consumer_that_is_ready() {
+    let mut world = World::new(usize::MAX);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 1, concurrency: 1 });
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 1, npm: Npm::Link });
+    world.step(Step::Dispatch);
+    assert_eq!((world.held(), world.is_told(101)), (0, false));
+    world.step(Step::Commit);
+    world.step(Step::Recorded);
+    assert_eq!((world.held(), world.is_told(101)), (1, true));
+    world.step(Step::NpmClaims(0));
+    assert!(!world.is_npms(101), "an npm spoke comes too late");
+}
+
+#[test]
+fn what_nobody_is_ready_for_is_told_at_once_and_offered_after_a_moment() {
+    let mut world = World::new(usize::MAX);
+    world.step(Step::Bind { patterns: 0, orphans: 0 });
+    world.step(Step::Join { binding: 0, link: None, credit: 1, concurrency: 1 });
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 1, npm: Npm::No });
+    world.step(Step::Publish { domain: 0, events: 2, npm: Npm::Link });
+    world.step(Step::Dispatch);
+    assert!(world.is_told(102) && world.is_told(103));
+    world.step(Step::NpmClaims(0));
+    world.step(Step::Ack(0));
+    for _ in 0..4 {
+        world.step(Step::Commit);
+        world.step(Step::Recorded);
+        assert_eq!(world.held(), 0, "the time of npm spokes isn't over");
+        world.step(Step::Tick);
+    }
+    world.run_to_rest();
+    assert!(world.is_npms(102), "it was never handed out");
+    world.check();
 }

@@ -11,11 +11,12 @@ use super::{
     amend::{self, Deleting},
     due,
     message::{Publishing, Storing},
+    npm::{NpmPublish, taken},
     sequence::Sequence,
 };
 use crate::{
     actors::{
-        deliveries::{Finish, Recorded, Settled},
+        deliveries::{Finish, Recorded, Reserved, Settled},
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
@@ -61,6 +62,10 @@ pub enum ReplyTo {
     },
     /// Deliveries, that an attempt is no longer under way.
     Attempt,
+    /// Deliveries, whether a claim is ours.
+    Reserve(Token),
+    /// The registry, of what an npm link has published.
+    Npm(NpmPublish),
     /// Whoever made the binding.
     Binding(oneshot::Sender<Result<Binding, Fault>>),
     /// Nobody: a failure is logged.
@@ -92,6 +97,8 @@ enum Events {
     None,
     One(Event, u64),
     Several(Vec<Placed>),
+    /// One that stands in the database, by its number.
+    Known(u64),
     /// Not to be dispatched yet.
     Later(Due),
 }
@@ -155,6 +162,10 @@ impl Batch {
                 event.timestamp = place.timestamp;
                 Events::One(event.clone(), place.seq)
             }
+            Write::Take { seq, .. } => {
+                *seq = sequence.next(now).seq;
+                Events::Known(*seq)
+            }
             Write::Batch { events, .. } => {
                 for placed in &mut *events {
                     let place = sequence.next(now);
@@ -197,9 +208,13 @@ impl Batch {
 pub struct Told {
     /// Events to dispatch, in sequence.
     pub committed: Vec<Arc<Dispatched>>,
+    /// Events that only npm links hear of.
+    pub npm: Vec<Arc<Dispatched>>,
+    /// npm publishes that the database refused for now.
+    pub refused: Vec<NpmPublish>,
     /// What is to run at its time.
     pub scheduled: Vec<Due>,
-    /// Outcomes and attempts.
+    /// Outcomes, attempts and claims.
     pub recorded: Recorded,
     /// Deleted events.
     pub gone: Vec<Gone>,
@@ -268,6 +283,21 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             ReplyTo::Attempt => {
                 told.recorded.attempts += 1;
                 warn_unwritten(result);
+            }
+            ReplyTo::Reserve(token) => {
+                let won = match result {
+                    Ok(Written::Claimed(won)) => Some(won),
+                    Ok(_) => None,
+                    Err(error) => {
+                        tracing::warn!(%error, "whose an event is can't be found out now");
+                        None
+                    }
+                };
+                told.recorded.reserved.push(Reserved { token, won });
+            }
+            ReplyTo::Npm(publish) => {
+                let seq = if let Events::Known(seq) = events { seq } else { 0 };
+                taken(publish, seq, result, metrics, &mut told);
             }
             ReplyTo::Nobody => warn_unwritten(result),
         }

@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     actors::{
-        deliveries::{Deliveries, Ended, Finish},
+        deliveries::{Deliveries, Ended, Finish, Reserve},
         mail::{Handle, mail},
         outlet::{AmendPermit, Outlet, WindowPermit},
         registry::Registry,
@@ -63,6 +63,18 @@ pub struct Publish {
 }
 mail!(Publish => ());
 
+/// Events that an npm link says it has put into the database, in order. npm has no answer to it.
+#[derive(Debug)]
+pub struct Take {
+    /// The link.
+    pub outlet: Outlet,
+    /// Who it is, by its certificate.
+    pub uid: Uid,
+    /// Which events, each with its place in the link's window.
+    pub events: Vec<(EventId, WindowPermit)>,
+}
+mail!(Take => ());
+
 /// A change to events that are stored.
 #[derive(Debug)]
 pub enum Amendment {
@@ -99,13 +111,15 @@ pub struct Amend {
 }
 mail!(Amend => ());
 
-/// Outcomes and attempts, to be recorded. Each outcome is reported to deliveries.
+/// Outcomes, attempts and claims, to be recorded. Each outcome and each claim is reported to deliveries.
 #[derive(Debug)]
 pub struct Record {
     /// Claims that end.
     pub finishes: Vec<Finish>,
     /// Attempts that ended without an outcome.
     pub ended: Vec<Ended>,
+    /// Claims that npm spokes may make too.
+    pub claims: Vec<Reserve>,
 }
 mail!(Record => ());
 

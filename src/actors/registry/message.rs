@@ -134,7 +134,12 @@ pub struct Wanted(pub HashMap<LinkId, usize>);
 
 /// Events were committed, in sequence.
 #[derive(Debug)]
-pub struct Committed(pub Vec<Arc<Dispatched>>);
+pub struct Committed {
+    /// Those that this hub serves.
+    pub events: Vec<Arc<Dispatched>>,
+    /// Those that only npm links hear of: another hub serves our own.
+    pub npm: Vec<Arc<Dispatched>>,
+}
 mail!(Committed => ());
 
 /// Events were deleted, all of them dispatched by an earlier [`Committed`] if at all.

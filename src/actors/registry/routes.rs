@@ -3,7 +3,7 @@
 mod state;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Instant,
 };
@@ -43,24 +43,13 @@ struct Link {
     npm_made: u32,
 }
 
-/// What one link is to be sent.
-#[derive(Debug)]
-pub enum Push {
-    /// To a v1 link.
-    Events(Vec<EventPush>),
-    /// To an npm link.
-    Npm(Vec<Arc<Dispatched>>),
-}
-
-impl Push {
-    /// How many events it has.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        match self {
-            Push::Events(events) => events.len(),
-            Push::Npm(events) => events.len(),
-        }
-    }
+/// What links are to be sent.
+#[derive(Debug, Default)]
+pub struct Pushes {
+    /// To v1 links, by link.
+    pub v1: Vec<(Outlet, Vec<EventPush>)>,
+    /// The npm links that are to be told, by sequence number.
+    pub npm: BTreeMap<u64, Vec<Outlet>>,
 }
 
 /// Who wants what.
@@ -103,18 +92,19 @@ impl Routes {
         late.into_iter().map(|event| EventPush { subs: vec![sub], event }).collect()
     }
 
-    /// An npm subscription; a repeated one changes nothing. Returns the events that it still gets.
+    /// An npm subscription. Returns the events that it still gets; none: it is repeated or one too many, and changes
+    /// nothing.
     pub fn subscribe_npm(
         &mut self,
         outlet: &Outlet,
         domain: Pattern,
         name: Pattern,
         now: Instant,
-    ) -> Vec<Arc<Dispatched>> {
+    ) -> Option<Vec<Arc<Dispatched>>> {
         let link = self.links.get(&outlet.id());
         let wishes = link.map_or(0, |link| link.wishes.len());
         if wishes >= self.most || link.is_some_and(|link| link.has(&domain, &name)) {
-            return Vec::new();
+            return None;
         }
         let late = self.ring.claim(outlet.id(), &domain, &name, now);
         let wish = Wish::Npm(link.map_or(0, |link| link.npm_made));
@@ -122,17 +112,15 @@ impl Routes {
         if let Some(link) = self.links.get_mut(&outlet.id()) {
             link.npm_made += 1;
         }
-        late
+        Some(late)
     }
 
-    /// Takes an npm subscription back.
-    pub fn unsubscribe_npm(&mut self, link: LinkId, domain: &Pattern, name: &Pattern) {
+    /// Takes an npm subscription back. False: there is no such one.
+    pub fn unsubscribe_npm(&mut self, link: LinkId, domain: &Pattern, name: &Pattern) -> bool {
         let wish = self.links.get(&link).and_then(|link| {
             link.wishes.iter().find(|(_, (d, n))| d == domain && n == name).map(|(wish, _)| *wish)
         });
-        if let Some(wish) = wish {
-            self.remove(link, wish);
-        }
+        wish.is_some_and(|wish| self.remove(link, wish))
     }
 
     /// Takes a v1 subscription back. False: there is none of this number.
@@ -159,47 +147,63 @@ impl Routes {
     }
 
     /// Events were committed, in sequence: what each link is to be sent, each event once per link, for all
-    /// subscriptions that match in the order of their numbers.
-    pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: Instant) -> Vec<(Outlet, Push)> {
-        let mut pushes: BTreeMap<LinkId, Push> = BTreeMap::new();
+    /// subscriptions that match in the order of their numbers. npm links aren't told what another hub tells them.
+    pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: Instant) -> Pushes {
+        let mut pushes: BTreeMap<LinkId, Vec<EventPush>> = BTreeMap::new();
+        let mut npm = BTreeMap::new();
         for event in events {
             self.head = self.head.max(event.seq);
-            let mut unseen = true;
+            let (mut unseen, mut by_npm) = (true, false);
             self.index.matching(&event.event.domain, &event.event.name, |route| {
                 unseen = false;
                 match route.wish {
                     Wish::Subscription(sub) => {
-                        let push = pushes.entry(route.link).or_insert_with(|| Push::Events(Vec::new()));
-                        if let Push::Events(list) = push {
-                            match list.last_mut().filter(|last| last.event.seq == event.seq) {
-                                Some(last) => {
-                                    let at = last.subs.partition_point(|other| *other < sub);
-                                    last.subs.insert(at, sub);
-                                }
-                                None => list.push(EventPush { subs: vec![sub], event: event.clone() }),
+                        let list = pushes.entry(route.link).or_default();
+                        match list.last_mut().filter(|last| last.event.seq == event.seq) {
+                            Some(last) => {
+                                let at = last.subs.partition_point(|other| *other < sub);
+                                last.subs.insert(at, sub);
                             }
+                            None => list.push(EventPush { subs: vec![sub], event: event.clone() }),
                         }
                     }
-                    Wish::Npm(_) => {
-                        let push = pushes.entry(route.link).or_insert_with(|| Push::Npm(Vec::new()));
-                        if let Push::Npm(list) = push
-                            && list.last().is_none_or(|last| last.seq != event.seq)
-                        {
-                            list.push(event.clone());
-                        }
-                    }
+                    Wish::Npm(_) => by_npm = true,
                     Wish::Consumer(_) => {}
                 }
             });
+            if by_npm && !event.shared {
+                npm.insert(event.seq, self.npm_links(event));
+            }
             if unseen {
                 self.ring.keep(event.clone(), now);
             }
         }
         let links = &self.links;
-        pushes
-            .into_iter()
-            .filter_map(|(link, push)| links.get(&link).map(|link| (link.outlet.clone(), push)))
-            .collect()
+        let to_links = pushes.into_iter();
+        let v1 = to_links.filter_map(|(link, push)| Some((links.get(&link)?.outlet.clone(), push))).collect();
+        Pushes { v1, npm }
+    }
+
+    /// Events that only npm links are to be told of, by link.
+    pub fn tell_npm(&self, events: &[Arc<Dispatched>]) -> Vec<(Outlet, Vec<Arc<Dispatched>>)> {
+        let mut told: BTreeMap<LinkId, (Outlet, Vec<Arc<Dispatched>>)> = BTreeMap::new();
+        for event in events {
+            for outlet in self.npm_links(event) {
+                told.entry(outlet.id()).or_insert_with(|| (outlet, Vec::new())).1.push(event.clone());
+            }
+        }
+        told.into_values().collect()
+    }
+
+    /// The npm links that want an event, each once.
+    fn npm_links(&self, event: &Dispatched) -> Vec<Outlet> {
+        let mut links = BTreeSet::new();
+        self.index.matching(&event.event.domain, &event.event.name, |route| {
+            if matches!(route.wish, Wish::Npm(_)) {
+                links.insert(route.link);
+            }
+        });
+        links.iter().filter_map(|link| Some(self.links.get(link)?.outlet.clone())).collect()
     }
 
     /// Events were deleted: no late subscriber gets them.
@@ -271,16 +275,12 @@ mod tests {
     /// Link, event and subscriptions of each push; those of npm links have no subscriptions.
     fn pushed(routes: &mut Routes, events: &[Arc<Dispatched>]) -> Vec<(u64, u64, Vec<Sub>)> {
         let mut all = Vec::new();
-        for (outlet, push) in routes.dispatch(events, Instant::now()) {
-            let link = outlet.id().0;
-            match push {
-                Push::Events(list) => all.extend(list.into_iter().map(|push| {
-                    let mut subs = push.subs;
-                    subs.sort_unstable();
-                    (link, push.event.seq, subs)
-                })),
-                Push::Npm(list) => all.extend(list.into_iter().map(|event| (link, event.seq, Vec::new()))),
-            }
+        let pushes = routes.dispatch(events, Instant::now());
+        for (outlet, push) in pushes.v1 {
+            all.extend(push.into_iter().map(|push| (outlet.id().0, push.event.seq, push.subs)));
+        }
+        for (seq, links) in pushes.npm {
+            all.extend(links.iter().map(|outlet| (outlet.id().0, seq, Vec::new())));
         }
         all
     }

@@ -50,6 +50,25 @@ pub struct DueQueue {
     alone: usize,
 }
 
+/// What a queue tells about itself. Times are milliseconds since 1970.
+#[derive(Debug, serde::Serialize)]
+pub struct QueueState {
+    /// Schedules in memory.
+    near: usize,
+    /// When the first of them is due.
+    next_due: Option<i64>,
+    /// Events that are being published.
+    running: usize,
+    /// Up to when all is in memory.
+    read_until: Option<i64>,
+    /// Whether the database has more that is due soon.
+    more_in_database: bool,
+    /// Whether it is being read.
+    reading: bool,
+    /// Events that can't be run.
+    stuck: usize,
+}
+
 impl DueQueue {
     /// An empty queue, to which everything is news.
     #[must_use]
@@ -165,6 +184,20 @@ impl DueQueue {
             }
         }
         self.meanwhile.clear();
+    }
+
+    /// How it stands, for people.
+    #[must_use]
+    pub fn state(&self) -> QueueState {
+        QueueState {
+            near: self.near.len(),
+            next_due: self.near.keys().next().map(|(due, _)| *due),
+            running: self.running.len(),
+            read_until: (self.until != i64::MIN).then_some(self.until),
+            more_in_database: self.more,
+            reading: self.reading,
+            stuck: self.stuck.len(),
+        }
     }
 
     /// The read failed: another is needed.

@@ -14,9 +14,9 @@ use rustls::{
 use tracing::warn;
 
 use super::{other_root, peer_uid, refusal, trust, unusable};
-use crate::pki::{Bundle, PkiError, bundle::name_of, provider, x509};
+use crate::pki::{Bundle, Identity, PkiError, bundle::name_of, provider, x509};
 
-/// What a spoke (or a hub that dials a peer) connects with, and the name to ask for.
+/// What a spoke connects with, and the name to ask for.
 ///
 /// With `expect_id` that hub and no other is accepted, and the name is its id. Without, any hub of the
 /// bundle's configured name is, and the name is `any.<hub name>`.
@@ -28,14 +28,36 @@ pub fn client_config(
     bundle: &Bundle,
     expect_id: Option<&str>,
 ) -> Result<(Arc<ClientConfig>, ServerName<'static>), PkiError> {
-    let identity = bundle.identity()?;
     let hub_name = expect_id.and_then(name_of).unwrap_or_else(|| bundle.hub_name());
+    configure(&bundle.identity()?, &bundle.root_certificate()?, hub_name, expect_id)
+}
+
+/// What a hub that dials the peer of this id connects with, and the name to ask for: the id as it is written, since
+/// old npm hubs know theirs in that case only.
+///
+/// # Errors
+/// [`PkiError::Certificate`] if its own certificate can't be used; [`PkiError::Name`] if the peer's id is no DNS name.
+#[cfg(feature = "hub")]
+pub fn peer_config(
+    identity: &Identity,
+    root: &CertificateDer<'static>,
+    peer: &str,
+) -> Result<(Arc<ClientConfig>, ServerName<'static>), PkiError> {
+    configure(identity, root, name_of(peer).unwrap_or(peer), Some(peer))
+}
+
+fn configure(
+    identity: &Identity,
+    root: &CertificateDer<'static>,
+    hub_name: &str,
+    expect_id: Option<&str>,
+) -> Result<(Arc<ClientConfig>, ServerName<'static>), PkiError> {
     let asked = expect_id.map_or_else(|| format!("any.{hub_name}"), str::to_owned);
     let name = ServerName::try_from(asked.clone()).map_err(|_| PkiError::Name {
         name: asked,
         reason: "is no DNS name: correct the hub's id or name in the bundle",
     })?;
-    let chain = WebPkiServerVerifier::builder_with_provider(trust(&bundle.root_certificate()?)?, provider())
+    let chain = WebPkiServerVerifier::builder_with_provider(trust(root)?, provider())
         .build()
         .map_err(|error| PkiError::certificate("the root", format!("can't be trusted ({error})")))?;
     let verifier =

@@ -141,7 +141,7 @@ async fn an_expired_leaf_is_refused() {
     let old = authority.issue_spoke_leaf(SPOKE_ID, SystemTime::now() - 100 * DAY).unwrap().identity;
     let (config, name) = impostor(&bundle(&authority), (old.chain().to_vec(), old.key().clone_key()));
     let (client, server) = refused(config, name, served(&authority)).await;
-    says(&server, &["the peer", "expired at", "renew it"]);
+    says(&server, &["the peer", "expired at", "renew theirs by themselves"]);
     says(&client, &["this side", "expired", "renew it"]);
 }
 

@@ -8,7 +8,7 @@ use super::super::{
     MAX_DUE, Placed, StoreError, Write,
     events::{EVENT, event_of},
     schedules::DUE,
-    sql::{fill, marks, pieces, rounded, statement, unsigned},
+    sql::{fill, marks, ours, pieces, rounded, statement, unsigned},
     time,
 };
 use crate::{
@@ -31,7 +31,7 @@ struct State {
     seq: u64,
     /// When it is or was due, if it is or was scheduled.
     due: Option<i64>,
-    /// Whether it can take an outcome, that is: is published and has none.
+    /// Whether it can take an outcome, that is: is published, has none, and no npm spoke has claimed it.
     open: bool,
 }
 
@@ -214,10 +214,11 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
     for piece in pieces(&ids) {
         let sql = format!(
             "SELECT e.id, e.timestamp, p.event_id IS NOT NULL, s.event_id IS NOT NULL, coalesce(p.seq, 0), \
-             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL, {DUE} \
+             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {}, {DUE} \
              FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
              LEFT JOIN event_scheduled s ON s.event_id = e.id \
              LEFT JOIN v1_schedule v ON v.event_id = e.id WHERE e.id IN ({})",
+            ours("p"),
             marks(rounded(piece.len()))
         );
         for row in db.query_all_raw(statement(sql, values(piece))).await? {

@@ -48,6 +48,8 @@ pub(super) async fn write(
             | Write::Persist(_)
             | Write::Finish { .. }
             | Write::Attempt(_)
+            | Write::Take { .. }
+            | Write::Claim { .. }
             | Write::Associate { .. }
             | Write::Dissociate { .. }
             | Write::Delete(_)

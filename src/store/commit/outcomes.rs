@@ -7,7 +7,7 @@ use sea_orm::Value;
 use super::{
     super::{
         AttemptRow, Write, Written,
-        sql::{Script, cut, fill, pieces, rounded, rows_of, signed},
+        sql::{Script, cut, fill, ours, pieces, rounded, rows_of, signed},
         time,
     },
     Answer,
@@ -93,8 +93,9 @@ fn finish(column: &str, at: i64, events: &[(&EventId, &Uid, u64)], script: &mut 
     fill(&mut values, events.len(), 3);
     let sql = format!(
         "UPDATE event_published SET {column} = ?{claim} FROM {} AS ended WHERE event_id = ended.column1 \
-         AND seq = ended.column3 AND success IS NULL AND failed IS NULL AND orphan IS NULL",
-        rows_of(events.len(), 3)
+         AND seq = ended.column3 AND success IS NULL AND failed IS NULL AND orphan IS NULL AND {}",
+        rows_of(events.len(), 3),
+        ours("event_published")
     );
     script.add(&sql, values);
     script.expect(events.len());

@@ -3,6 +3,7 @@
 mod batches;
 mod deletions;
 mod model;
+mod npm;
 mod trouble;
 
 use sea_orm::ConnectionTrait;

@@ -17,6 +17,7 @@ impl Group {
                     binding.ended(seq);
                 }
             });
+            self.guards.drop_kept(seq);
             if self.taken.contains_key(&seq) {
                 self.deleted.insert(seq);
             }

@@ -1,6 +1,9 @@
 //! The naive world around a group: a database, links, and messages that take their time. It checks what the group
 //! does as it does it.
 
+mod applied;
+mod npm;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
@@ -13,7 +16,7 @@ use super::{
         effects::{Effects, Finish, Verdict},
         group::Group,
     },
-    Step,
+    Npm, Step,
 };
 use crate::{
     actors::{
@@ -36,11 +39,19 @@ struct Row {
     open: bool,
     deleted: bool,
     attempts: u32,
+    /// npm spokes know of it.
+    told: bool,
+    /// Told before the last restart: the group can't know.
+    told_before: bool,
+    /// An npm spoke has claimed it.
+    npm: bool,
+    /// It was claimed for a consumer of ours.
+    ours: bool,
 }
 
 /// What was committed, on its way through the registry.
 enum Way {
-    Event(Arc<Dispatched>),
+    Event(Arc<Dispatched>, Npm),
     Deleted(Gone),
 }
 
@@ -69,6 +80,11 @@ pub struct World {
     wishes: Vec<Wish>,
     cursor: u64,
     on_the_way: VecDeque<Way>,
+    npm_link: Outlet,
+    /// Claims to be made; then to be told.
+    reserves: Vec<(Token, u64)>,
+    reserved: VecDeque<(Token, Option<bool>)>,
+    now: i64,
     links: Vec<Outlet>,
     members: BTreeMap<ConsumerKey, Member>,
     /// Un-acked, with the attempt's number.
@@ -99,6 +115,10 @@ impl World {
             wishes: Vec::new(),
             cursor: 0,
             on_the_way: VecDeque::new(),
+            npm_link: Outlet::new(LinkId(0), usize::MAX).0,
+            reserves: Vec::new(),
+            reserved: VecDeque::new(),
+            now: 0,
             links: Vec::new(),
             members: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -150,14 +170,19 @@ impl World {
                     self.members.get_mut(key).unwrap().stopped = true;
                 }
             }
-            Step::Publish { domain, events } => {
+            Step::Publish { domain, events, npm } => {
                 for _ in 0..events {
                     self.seq += 1;
-                    let event = dispatched(self.seq, domain % DOMAINS.len());
-                    let row = Row { event: event.clone(), open: true, deleted: false, attempts: 0 };
-                    self.rows.insert(self.seq, row);
-                    self.on_the_way.push_back(Way::Event(event));
+                    let event = event(self.seq, domain % DOMAINS.len(), npm);
+                    let told = npm == Npm::Elsewhere;
+                    self.rows.insert(self.seq, Row::new(event.clone(), told));
+                    self.on_the_way.push_back(Way::Event(event, npm));
                 }
+            }
+            Step::NpmClaims(which) => self.npm_claims(which),
+            Step::TellLate(which) => {
+                self.group.npm_came();
+                self.tell_late(which, &mut effects);
             }
             Step::Delete(which) => {
                 let mut open: Vec<_> = self.rows.values_mut().filter(|row| row.open).collect();
@@ -175,7 +200,7 @@ impl World {
                     pick(&ready, which).map(|at| self.pages.remove(*at))
                 {
                     let page = Page { ticket: wanted.ticket, rows, scanned, more };
-                    self.group.page(binding, page, 0, &mut effects);
+                    self.group.page(binding, page, self.now, &mut effects);
                 }
             }
             Step::PageFails(which) => {
@@ -190,7 +215,7 @@ impl World {
             Step::Stray => {
                 let (outlet, _) = Outlet::new(LinkId(u64::MAX), 1);
                 let token = self.held.keys().next().copied().unwrap_or(u64::MAX);
-                self.group.settle(&outlet, 1, token, Verdict::Ack, 0, &mut effects);
+                self.group.settle(&outlet, 1, token, Verdict::Ack, self.now, &mut effects);
                 assert!(
                     matches!(effects.answers[..], [(_, 1, false)]),
                     "a claim of another link, or of none"
@@ -206,8 +231,15 @@ impl World {
                     if again && self.members.contains_key(&key) {
                         self.held.insert(token, (key, seq, self.counted.get(&seq).unwrap_or(&0) + 1));
                     }
-                    assert!(self.group.recorded(token, again, 0, &mut effects).is_some(), "somebody waits");
+                    assert!(
+                        self.group.recorded(token, again, self.now, &mut effects).is_some(),
+                        "somebody waits"
+                    );
                     // Each may lead to claims, which must fit what was told before them.
+                    self.apply(std::mem::take(&mut effects));
+                }
+                for (token, won) in std::mem::take(&mut self.reserved) {
+                    self.group.reserved(token, won, self.now, &mut effects);
                     self.apply(std::mem::take(&mut effects));
                 }
             }
@@ -216,11 +248,15 @@ impl World {
                     let link = self.links.remove(which % self.links.len()).id();
                     self.members.retain(|key, _| key.link != link);
                     self.held.retain(|_, (key, ..)| key.link != link);
-                    self.group.link_gone(link, 0, &mut effects);
+                    self.group.link_gone(link, self.now, &mut effects);
                 }
             }
             Step::SaveCursor => self.cursor = self.group.floor().unwrap_or(self.cursor).max(self.cursor),
-            Step::Tick => self.group.want_pages(&mut effects),
+            Step::Tick => {
+                self.now += 1_000;
+                self.group.want_pages(&mut effects);
+                self.group.due(self.now, &mut effects);
+            }
             Step::Drain => {
                 self.group.drain();
                 self.draining = true;
@@ -232,9 +268,11 @@ impl World {
 
     /// What must hold at any time.
     pub fn check(&self) {
-        assert_eq!(self.group.in_flight(), self.held.len() + self.settling.len());
+        let (reserving, _) = self.group.undecided();
+        assert_eq!(self.group.in_flight(), self.held.len() + self.settling.len() + reserving);
         if let Some(floor) = self.group.floor() {
-            let oldest = self.rows.iter().find(|(_, row)| row.open && self.wanted(row)).map(|(seq, _)| *seq);
+            let oldest =
+                self.rows.iter().find(|(_, row)| row.is_open() && self.wanted(row)).map(|(seq, _)| *seq);
             assert!(oldest.is_none_or(|oldest| floor < oldest), "the floor {floor} is above {oldest:?}");
         }
     }
@@ -258,14 +296,14 @@ impl World {
             self.step(Step::Commit);
             self.step(Step::Recorded);
             let idle = self.pages.is_empty() && self.held.is_empty() && self.settling.is_empty();
-            if idle && before == (0, 0, 0, 0) {
+            if idle && before == (0, 0, 0, 0) && self.group.undecided() == (0, 0) {
                 let live: BTreeSet<i64> = self
                     .members
                     .values()
                     .filter(|member| !member.stopped)
                     .map(|member| member.binding)
                     .collect();
-                for (seq, row) in self.rows.iter().filter(|(_, row)| row.open) {
+                for (seq, row) in self.rows.iter().filter(|(_, row)| row.is_open()) {
                     let wished =
                         self.wishes.iter().find(|wish| live.contains(&wish.id) && wish.wants(&row.event));
                     assert!(wished.is_none(), "event {seq} waits though a consumer of it is ready");
@@ -282,7 +320,7 @@ impl World {
             self.join(id, None, 3, 1);
         }
         self.run_to_rest();
-        assert!(self.rows.values().all(|row| !row.open || !self.wanted(row)));
+        assert!(self.rows.values().all(|row| !row.is_open() || !self.wanted(row)));
     }
 
     fn wanted(&self, row: &Row) -> bool {
@@ -313,7 +351,7 @@ impl World {
         self.members.insert(key, Member { binding, credit, stopped: false });
         let mut effects = Effects::default();
         let consumer = Consumer::new(outlet, uid, binding, credit, usize::MAX, concurrency);
-        self.group.join(key, consumer, 0, &mut effects);
+        self.group.join(key, consumer, self.now, &mut effects);
         self.apply(effects);
     }
 
@@ -322,7 +360,7 @@ impl World {
             self.pages.iter().enumerate().filter(|(_, page)| page.read.is_none()).map(|(at, _)| at).collect();
         let Some(at) = pick(&unread, which) else { return };
         let after = self.pages[*at].wanted.after;
-        let mut open = self.rows.range(after + 1..).filter(|(_, row)| row.open).map(|(_, row)| row);
+        let mut open = self.rows.range(after + 1..).filter(|(_, row)| row.is_open()).map(|(_, row)| row);
         let rows: Vec<_> = open
             .by_ref()
             .take(PAGE)
@@ -337,14 +375,17 @@ impl World {
         while let Some(next) = self.on_the_way.pop_front() {
             let mut effects = Effects::default();
             match next {
-                Way::Event(first) => {
-                    let mut events = vec![first];
-                    while let Some(Way::Event(event)) =
-                        self.on_the_way.pop_front_if(|way| matches!(way, Way::Event(_)))
+                Way::Event(event, npm) => {
+                    let mut came = vec![(event, npm)];
+                    while let Some(Way::Event(event, npm)) =
+                        self.on_the_way.pop_front_if(|way| matches!(way, Way::Event(..)))
                     {
-                        events.push(event);
+                        came.push((event, npm));
                     }
-                    self.group.dispatch(&events, 0, &mut effects);
+                    let told = came.iter().filter(|(_, npm)| *npm == Npm::Link);
+                    let told = told.map(|(event, _)| (event.seq, vec![self.npm_link.clone()])).collect();
+                    let events: Vec<_> = came.into_iter().map(|(event, _)| event).collect();
+                    self.group.dispatch(&events, told, self.now, &mut effects);
                 }
                 Way::Deleted(gone) => self.group.deleted(&[gone], &mut effects),
             }
@@ -360,7 +401,7 @@ impl World {
         if verdict != Verdict::Release {
             self.settling.insert(token, (key, seq));
         }
-        self.group.settle(outlet, 1, token, verdict, 0, effects);
+        self.group.settle(outlet, 1, token, verdict, self.now, effects);
         assert!(effects.answers.iter().all(|(.., held)| *held), "it is held");
     }
 
@@ -370,84 +411,18 @@ impl World {
             if takes {
                 let row = self.rows.get_mut(&seq).unwrap();
                 // Of a deleted one the database says that it isn't there: this ends the claim as an outcome does.
-                let open = std::mem::take(&mut row.open);
-                assert!(open || row.deleted, "event {seq} has an outcome already");
+                assert!(row.open || row.deleted, "event {seq} has an outcome already");
+                // What an npm spoke has is its own: the ack is refused, and nobody else gets it.
+                row.open &= row.npm;
             }
             self.told.push_back((finish.token, !takes));
         }
+        self.commit_claims(takes);
         for seq in std::mem::take(&mut self.ended) {
             // One that is refused is not counted; here it never is.
             self.ended_told += 1;
             self.rows.get_mut(&seq).unwrap().attempts += 1;
         }
-    }
-
-    /// A new group from what the database holds; all else is gone.
-    fn restart(&mut self) {
-        self.epoch += 1;
-        self.group = Group::new(self.epoch << 32, self.seq, self.link_bytes);
-        for Wish { id, pattern, start } in &self.wishes {
-            self.group.bind(*id, Binding::new(pattern.clone(), Pattern::any(), *start, self.cursor));
-        }
-        self.on_the_way.clear();
-        self.links.clear();
-        self.members.clear();
-        self.held.clear();
-        self.finishes.clear();
-        self.told.clear();
-        self.settling.clear();
-        self.ended.clear();
-        self.ended_told = 0;
-        self.counted = self.rows.iter().map(|(seq, row)| (*seq, row.attempts)).collect();
-        self.pages.clear();
-        self.draining = false;
-    }
-
-    fn apply(&mut self, effects: Effects) {
-        for ended in effects.ended {
-            let seq = seq_of(&ended.event_id);
-            *self.counted.entry(seq).or_default() += 1;
-            self.ended.push(seq);
-        }
-        for finish in effects.finishes {
-            let seq = seq_of(&finish.event_id);
-            self.finishes.push((finish, seq));
-        }
-        for (link, (_, claims)) in effects.claims {
-            for claim in claims {
-                let key = ConsumerKey { link, sub: claim.sub };
-                self.taken(key, claim.token, claim.event.seq, claim.attempt);
-            }
-        }
-        for (binding, wanted) in effects.pages {
-            let reads = self.pages.iter().filter(|page| page.binding == binding).count();
-            assert!(reads < 50, "pages of one binding pile up");
-            self.pages.push(Reading { binding, wanted, read: None });
-        }
-    }
-
-    /// A claim was handed out: was it right?
-    fn taken(&mut self, key: ConsumerKey, token: Token, seq: u64, attempt: u32) {
-        assert!(!self.draining, "nothing is handed out in a drain");
-        let member = self.members.get(&key).expect("the consumer is there");
-        assert!(!member.stopped, "it was stopped");
-        let row = &self.rows[&seq];
-        let untold = |way: &Way| matches!(way, Way::Deleted(gone) if gone.seq == Some(seq));
-        let is_there = row.open || row.deleted && self.on_the_way.iter().any(untold);
-        assert!(is_there, "event {seq} has its outcome, or is deleted");
-        let wish = self.wishes.iter().find(|wish| wish.id == member.binding).unwrap();
-        assert!(wish.wants(&row.event), "event {seq} is not what the consumer wants");
-        assert!(self.held.values().all(|(_, held, _)| *held != seq), "event {seq} has two holders");
-        assert!(self.settling.values().all(|(_, settling)| *settling != seq), "event {seq} is being settled");
-        let coming = |way: &Way| matches!(way, Way::Event(event) if event.seq == seq);
-        assert!(!self.on_the_way.iter().any(coming), "event {seq} isn't dispatched yet");
-        let holds = self.held.values().filter(|(holder, ..)| *holder == key).count();
-        assert!(holds < member.credit, "the credit is used up");
-        let on_link = self.held.values().filter(|(holder, ..)| holder.link == key.link);
-        let bytes: usize = on_link.map(|(_, seq, _)| self.rows[seq].event.weight()).sum();
-        assert!(holds == 0 || bytes < self.link_bytes, "the bytes of the link are used up");
-        assert_eq!(attempt, self.counted.get(&seq).unwrap_or(&0) + 1, "the attempts of event {seq}");
-        assert!(self.held.insert(token, (key, seq, attempt)).is_none(), "a token is used twice");
     }
 }
 
@@ -468,6 +443,10 @@ fn gone(event: &Dispatched) -> Gone {
 
 /// All of one weight.
 fn dispatched(seq: u64, domain: usize) -> Arc<Dispatched> {
+    event(seq, domain, Npm::No)
+}
+
+fn event(seq: u64, domain: usize, npm: Npm) -> Arc<Dispatched> {
     let event = Event {
         id: EventId::parse(format!("e{seq:09}")).unwrap(),
         timestamp: 0,
@@ -477,7 +456,7 @@ fn dispatched(seq: u64, domain: usize) -> Arc<Dispatched> {
         rid: None,
         data: Data::parse("{}").unwrap(),
     };
-    Arc::new(Dispatched::new(event, seq))
+    Arc::new(if npm == Npm::Elsewhere { Dispatched::shared(event, seq) } else { Dispatched::new(event, seq) })
 }
 
 fn seq_of(id: &EventId) -> u64 {

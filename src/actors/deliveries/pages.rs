@@ -1,0 +1,57 @@
+//! Pages of what the database holds for a binding.
+
+use std::sync::Arc;
+
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+
+use super::{
+    Deliveries, PAGE_BYTES, PAGE_EVENTS,
+    binding::{Page, PageWanted, Waiting},
+    effects::Effects,
+};
+use crate::{
+    actors::{clock::now_millis as now, dispatched::Dispatched},
+    store::{OpenEvent, StoreError},
+};
+
+impl Deliveries {
+    pub(super) fn read_page(&mut self, id: i64, page: PageWanted, ctx: &mut Context<Self>) {
+        let Some((domain, name)) = self.group.patterns(id) else { return };
+        let (store, hub) = (self.store.clone(), self.config.hub.clone());
+        let read =
+            async move { store.open_page(&hub, page.after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await };
+        ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
+            deliveries.page(id, page, result, ctx);
+        }));
+    }
+
+    fn page(
+        &mut self,
+        id: i64,
+        page: PageWanted,
+        result: Result<(Vec<OpenEvent>, bool), StoreError>,
+        ctx: &mut Context<Self>,
+    ) {
+        match result {
+            Ok((events, more)) => {
+                let scanned = events.last().map_or(page.after, |last| last.seq);
+                let rows = events
+                    .into_iter()
+                    .map(|open| Waiting {
+                        event: Arc::new(Dispatched::new(open.event, open.seq)),
+                        attempts: open.attempts,
+                    })
+                    .collect();
+                let mut effects = Effects::default();
+                let page = Page { ticket: page.ticket, rows, scanned, more };
+                self.group.page(id, page, now(), &mut effects);
+                self.apply(effects, ctx);
+            }
+            Err(error) => {
+                // The next tick asks again.
+                tracing::warn!(%error, "pending events can't be read");
+                self.group.page_failed(id, page.ticket);
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the group decided, done in the naive world, and whether it was right.
+
+use super::{Reading, Way, Wish, World, seq_of};
+use crate::{
+    actors::deliveries::{binding::Binding, consumer::ConsumerKey, effects::Effects, group::Group},
+    event::Pattern,
+    wire::Token,
+};
+
+impl World {
+    pub(super) fn apply(&mut self, effects: Effects) {
+        for ended in effects.ended {
+            let seq = seq_of(&ended.event_id);
+            *self.counted.entry(seq).or_default() += 1;
+            self.ended.push(seq);
+        }
+        for finish in effects.finishes {
+            let seq = seq_of(&finish.event_id);
+            self.finishes.push((finish, seq));
+        }
+        self.reserve(effects.reserves);
+        for (event, _) in effects.npm {
+            self.rows.get_mut(&event.seq).unwrap().told = true;
+        }
+        for (link, (_, claims)) in effects.claims {
+            for claim in claims {
+                let key = ConsumerKey { link, sub: claim.sub };
+                self.taken(key, claim.token, claim.event.seq, claim.attempt);
+            }
+        }
+        for (binding, wanted) in effects.pages {
+            let reads = self.pages.iter().filter(|page| page.binding == binding).count();
+            assert!(reads < 50, "pages of one binding pile up");
+            self.pages.push(Reading { binding, wanted, read: None });
+        }
+    }
+
+    /// A claim was handed out: was it right?
+    pub(super) fn taken(&mut self, key: ConsumerKey, token: Token, seq: u64, attempt: u32) {
+        assert!(!self.draining, "nothing is handed out in a drain");
+        let member = self.members.get(&key).expect("the consumer is there");
+        assert!(!member.stopped, "it was stopped");
+        let row = &self.rows[&seq];
+        let untold = |way: &Way| matches!(way, Way::Deleted(gone) if gone.seq == Some(seq));
+        let is_there = row.open || row.deleted && self.on_the_way.iter().any(untold);
+        assert!(is_there, "event {seq} has its outcome, or is deleted");
+        assert!(row.ours || !row.told || row.told_before, "event {seq} is handed out unclaimed");
+        assert!(!row.ours || !row.npm, "event {seq} has two claims");
+        let wish = self.wishes.iter().find(|wish| wish.id == member.binding).unwrap();
+        assert!(wish.wants(&row.event), "event {seq} is not what the consumer wants");
+        assert!(self.held.values().all(|(_, held, _)| *held != seq), "event {seq} has two holders");
+        assert!(self.settling.values().all(|(_, settling)| *settling != seq), "event {seq} is being settled");
+        let coming = |way: &Way| matches!(way, Way::Event(event, _) if event.seq == seq);
+        assert!(!self.on_the_way.iter().any(coming), "event {seq} isn't dispatched yet");
+        let holds = self.held.values().filter(|(holder, ..)| *holder == key).count();
+        // One that the database was asked for took its place then; a refused ack may have brought back another since.
+        assert!(holds < member.credit || row.ours, "the credit is used up");
+        let on_link = self.held.values().filter(|(holder, ..)| holder.link == key.link);
+        let bytes: usize = on_link.map(|(_, seq, _)| self.rows[seq].event.weight()).sum();
+        assert!(holds == 0 || bytes < self.link_bytes || row.ours, "the bytes of the link are used up");
+        assert_eq!(attempt, self.counted.get(&seq).unwrap_or(&0) + 1, "the attempts of event {seq}");
+        assert!(self.held.insert(token, (key, seq, attempt)).is_none(), "a token is used twice");
+    }
+
+    /// A new group from what the database holds; all else is gone.
+    pub(super) fn restart(&mut self) {
+        self.epoch += 1;
+        self.group = Group::new(self.epoch << 32, self.seq, self.link_bytes);
+        for Wish { id, pattern, start } in &self.wishes {
+            self.group.bind(*id, Binding::new(pattern.clone(), Pattern::any(), *start, self.cursor));
+        }
+        self.on_the_way.clear();
+        self.reserves.clear();
+        self.reserved.clear();
+        self.rows.values_mut().for_each(|row| row.told_before = row.told);
+        self.links.clear();
+        self.members.clear();
+        self.held.clear();
+        self.finishes.clear();
+        self.told.clear();
+        self.settling.clear();
+        self.ended.clear();
+        self.ended_told = 0;
+        self.counted = self.rows.iter().map(|(seq, row)| (*seq, row.attempts)).collect();
+        self.pages.clear();
+        self.draining = false;
+    }
+}

@@ -1,0 +1,103 @@
+//! Claims of the default group on events that npm spokes may claim too: made by the same conditional update as theirs.
+
+use std::collections::HashSet;
+
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+
+use super::{
+    super::{
+        Write, Written,
+        sql::{Script, fill, marks, pieces, rounded, rows_of, statement},
+        time,
+    },
+    Answer,
+};
+use crate::event::{EventId, Uid};
+
+/// Claims with an outcome that are forgotten with each batch, so that they don't pile up.
+const FORGOTTEN: u32 = 256;
+const OPEN: &str = "success IS NULL AND failed IS NULL AND orphan IS NULL";
+
+/// Makes the claims of the batch, and answers them. What is ours already stays so, for the later consumer.
+pub(super) async fn write(
+    db: &DatabaseConnection,
+    writes: &[Write],
+    answers: &mut [Answer],
+) -> Result<(), DbErr> {
+    let mut claims: Vec<(&EventId, &Uid, i64)> = writes
+        .iter()
+        .filter_map(|write| match write {
+            Write::Claim { event_id, consumer, at } => Some((event_id, consumer, *at)),
+            _ => None,
+        })
+        .collect();
+    if claims.is_empty() {
+        return Ok(());
+    }
+    // Always in the same order, so that two hubs on one server can't wait for each other.
+    claims.sort_by_key(|(id, ..)| *id);
+    let mut ours = HashSet::with_capacity(claims.len());
+    for piece in pieces(&claims) {
+        make(piece).run(db).await?;
+        ours.extend(made(db, piece).await?);
+    }
+    for (write, answer) in writes.iter().zip(answers) {
+        if let Write::Claim { event_id, .. } = write {
+            *answer = Ok(Written::Claimed(ours.contains(event_id)));
+        }
+    }
+    Ok(())
+}
+
+fn make(claims: &[(&EventId, &Uid, i64)]) -> Script {
+    let mut script = Script::default();
+    script.add(
+        &format!(
+            "DELETE FROM v1_claim WHERE event_id IN (SELECT c.event_id FROM v1_claim c JOIN event_published p \
+             ON p.event_id = c.event_id WHERE NOT (p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL) \
+             LIMIT {FORGOTTEN})"
+        ),
+        [],
+    );
+    script.add(
+        &format!(
+            "INSERT INTO v1_claim (event_id) SELECT p.event_id FROM event_published p \
+             WHERE p.event_id IN ({}) AND p.consumed_spoke IS NULL AND {OPEN} \
+             AND NOT EXISTS (SELECT 1 FROM v1_claim c WHERE c.event_id = p.event_id)",
+            marks(rounded(claims.len()))
+        ),
+        ids(claims),
+    );
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(claims.len()) * 3);
+    for (id, consumer, at) in claims {
+        values.extend([id.as_str().into(), consumer.as_str().into(), time::text(*at).into()]);
+    }
+    fill(&mut values, claims.len(), 3);
+    script.add(
+        &format!(
+            "UPDATE event_published SET consumed_spoke = coalesce(consumed_spoke, made.column3), \
+             consumer = made.column2 FROM {} AS made WHERE event_id = made.column1 AND {OPEN} \
+             AND EXISTS (SELECT 1 FROM v1_claim c WHERE c.event_id = made.column1)",
+            rows_of(claims.len(), 3)
+        ),
+        values,
+    );
+    script
+}
+
+/// Which of them are ours and can still take an outcome.
+async fn made(db: &DatabaseConnection, claims: &[(&EventId, &Uid, i64)]) -> Result<Vec<EventId>, DbErr> {
+    let sql = format!(
+        "SELECT p.event_id FROM event_published p JOIN v1_claim c ON c.event_id = p.event_id \
+         WHERE p.event_id IN ({}) AND {OPEN}",
+        marks(rounded(claims.len()))
+    );
+    let rows = db.query_all_raw(statement(sql, ids(claims))).await?;
+    rows.iter().map(|row| row.try_get_by_index::<String>(0).map(EventId::from_stored)).collect()
+}
+
+fn ids(claims: &[(&EventId, &Uid, i64)]) -> Vec<Value> {
+    let mut values = claims.iter().map(|(id, ..)| id.as_str().into()).collect();
+    fill(&mut values, claims.len(), 1);
+    values
+}

@@ -1,4 +1,4 @@
-//! Associations, deletion, and how the link stands.
+//! Associations, deletion, certificates, and how the link stands.
 
 use eventflow::spoke::Association;
 use serde_json::json;
@@ -70,6 +70,18 @@ async fn delete_the_log_of_a_process() {
     assert_eq!(answer, json!({ "domain": "orders", "pid": "order-1", "deleted": 2 }));
     let left = at.spoke.domain_log("orders").collect(9).await.unwrap();
     assert_eq!(left.iter().map(|event| event.id.as_str()).collect::<Vec<_>>(), ["other"]);
+    at.leave().await;
+}
+
+#[tokio::test]
+async fn renew_the_certificate_before_its_time() {
+    let at = Place::new().await;
+    let before = at.bundle();
+    at.spoke.renew().await.unwrap();
+    at.row("renew the certificate before its time", &[], "").await.well();
+    let after = at.bundle();
+    assert!(before.cert != after.cert && before.key != after.key);
+    at.run("eventflow publish orders created").await.well();
     at.leave().await;
 }
 

@@ -2,7 +2,10 @@
 
 use std::{path::Path, process::Stdio, time::Duration};
 
-use eventflow::spoke::{Publish, Spoke};
+use eventflow::{
+    pki::Bundle,
+    spoke::{Publish, Spoke},
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -44,6 +47,11 @@ impl Place {
     pub async fn event_of(&self, domain: &str, pid: &str, id: &str, name: &str, data: Value) {
         let publish = Publish::new(domain.to_owned(), name.to_owned(), pid.to_owned()).id(id.to_owned());
         self.spoke.publish(publish.data(&data).unwrap()).await.unwrap();
+    }
+
+    /// The credentials of the commands.
+    pub fn bundle(&self) -> Bundle {
+        Bundle::read(self.hub.data().join("operator.toml")).unwrap()
     }
 
     /// Writes a file into the folder.

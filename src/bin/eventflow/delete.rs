@@ -78,7 +78,10 @@ async fn log(
     }
     printer.line(&match printer.style() {
         Style::Json => json(&serde_json::json!({ "domain": domain, "pid": pid, "deleted": deleted })),
-        Style::People { .. } => format!("deleted {deleted} events of {pid} in {domain}"),
+        Style::People { .. } => {
+            let events = if deleted == 1 { "event" } else { "events" };
+            format!("deleted {deleted} {events} of {pid} in {domain}")
+        }
     })?;
     Ok(printer.flush()?)
 }

@@ -22,7 +22,7 @@ pub(crate) const WITHOUT_DATE: &str = "schedule needs a date: give --in DURATION
 
 /// Publish an event at its time.
 ///
-/// The hub keeps it; if no hub is up then, it is published at the next start. The id that is printed is what
+/// Say when by --in or by --at. The hub keeps it; if no hub is up then, it is published at the next start. The id that is printed is what
 /// `eventflow cancel` takes. To schedule the same id, content and date again is harmless.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow schedule orders reminded --pid order-1 --id reminder-1 --in 1h")]

@@ -12,6 +12,7 @@ mod a_revoked_link_is_cut;
 mod a_schedule_is_exact_and_once;
 mod a_subscriber_comes_late;
 mod a_subscription_resumes;
+mod abilities;
 mod acked_is_committed;
 mod associations;
 mod bounded;

@@ -11,8 +11,8 @@ use ureq::{
 };
 
 use crate::{
-    arguments::hub_address,
     failure::{CUT_SHORT, Failure},
+    parse::hub_address,
     stop::Stop,
 };
 

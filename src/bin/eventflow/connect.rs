@@ -1,6 +1,6 @@
 //! From the command line's words to a link.
 
-use std::{convert::Infallible, path::PathBuf, time::Duration};
+use std::{convert::Infallible, future::Future, path::PathBuf, time::Duration};
 
 use eventflow::{
     pki::Bundle,
@@ -54,6 +54,14 @@ pub(crate) async fn tell_absences(spoke: &Spoke) -> Infallible {
         if spoke.status().hub.is_some() {
             remark("hub is back");
         }
+    }
+}
+
+/// What a work brings; meanwhile it is said when the hub goes and comes back.
+pub(crate) async fn telling<T>(spoke: &Spoke, work: impl Future<Output = T>) -> T {
+    tokio::select! {
+        brought = work => brought,
+        never = tell_absences(spoke) => match never {},
     }
 }
 

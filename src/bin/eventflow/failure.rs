@@ -3,9 +3,12 @@
 use std::{error::Error, io, process::ExitCode};
 
 use eventflow::{
-    event::code,
+    event::{Fault, code},
     pki::PkiError,
-    spoke::{ConnectError, ConsumeError, PublishError, ReadError, SubscribeError},
+    spoke::{
+        ChangeError, ConnectError, ConsumeError, PublishError, ReadError, RequestError, ScheduleError,
+        StateError, SubscribeError, WaitError,
+    },
 };
 
 use crate::output::remark;
@@ -35,6 +38,10 @@ impl Failure {
         Self::Told { code: code.to_owned(), sentence: sentence.into() }
     }
 
+    pub(crate) fn from_fault(fault: Fault) -> Self {
+        Self::Told { code: fault.code, sentence: fault.message }
+    }
+
     /// Says it on standard error, if there is anything to say.
     pub(crate) fn tell(&self) {
         if let Self::Told { code, sentence } = self {
@@ -55,7 +62,8 @@ impl Failure {
 /// The exit code for an error code.
 fn number(error: &str) -> u8 {
     match error {
-        code::EVENT_NOT_FOUND | code::CERTIFICATE_NOT_FOUND => 3,
+        code::EVENT_NOT_FOUND | code::SCHEDULE_NOT_FOUND | code::CERTIFICATE_NOT_FOUND => 3,
+        code::TIMEOUT | code::WAIT_TIMEOUT => 4,
         code::NO_HUB | code::HANDSHAKE | code::HUB_BUSY | code::HUB_DRAINING | code::HUB_RESTART => 69,
         code::BUNDLE
         | code::CERTIFICATE
@@ -99,7 +107,19 @@ macro_rules! from {
     )+};
 }
 
-from!(ConnectError, ConsumeError, PkiError, PublishError, ReadError, SubscribeError);
+from!(
+    ChangeError,
+    ConnectError,
+    ConsumeError,
+    PkiError,
+    PublishError,
+    ReadError,
+    RequestError,
+    ScheduleError,
+    StateError,
+    SubscribeError,
+    WaitError
+);
 
 /// Standard output or input. Whoever closed our output has seen enough: that is no fault.
 impl From<io::Error> for Failure {
@@ -115,8 +135,6 @@ impl From<io::Error> for Failure {
 mod tests {
     use std::time::Duration;
 
-    use eventflow::event::Fault;
-
     use super::*;
 
     #[test]
@@ -128,10 +146,14 @@ mod tests {
             (code::HANDSHAKE, 69),
             (code::BUNDLE, 77),
             (code::CERTIFICATE, 77),
+            (code::SCHEDULE_NOT_FOUND, 3),
+            (code::TIMEOUT, 4),
+            (code::WAIT_TIMEOUT, 4),
+            (code::SCHEDULE_EXECUTED, 1),
+            (code::SCHEDULE_INVALID_DATE, 1),
             (code::CERTIFICATE_EXPIRED, 77),
             (code::CERTIFICATE_REVOKED, 77),
             (code::CERTIFICATE_NOT_FOUND, 3),
-            (code::TIMEOUT, 1),
             (code::INVALID_DOMAIN, 1),
             ("E_EVENTFLOW_OF_THE_FUTURE", 1),
         ] {

@@ -2,19 +2,32 @@
 
 mod admin;
 mod arguments;
+mod association;
 mod backup;
 mod cert;
+mod commands;
 mod connect;
 mod consume;
+mod delete;
+mod end;
 mod exec;
 mod failure;
-mod history;
+mod fields;
 mod hub;
+mod log;
+mod manual;
 mod ndjson;
 mod output;
+mod parse;
+mod pids;
 mod publish;
+mod request;
+mod schedule;
+mod show;
+mod state;
 mod stop;
 mod subscribe;
+mod wait;
 
 use std::{
     io::{self, IsTerminal as _},
@@ -61,7 +74,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
 
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let stop = Stop::listen()?;
-    let printer = Printer::new(Style::choose(cli.json));
+    let printer = Printer::new(Style::choose(cli.json), cli.quiet);
     let deadline = cli.command.connect_deadline(cli.link.connect_timeout);
     let link = || {
         let mut config = connect::config(&cli.link)?;
@@ -70,13 +83,26 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     };
     match cli.command {
         Command::Publish(arguments) => publish::run(arguments, link()?, printer, stop).await,
+        Command::Request(arguments) => request::run(arguments, link()?, printer, stop).await,
         Command::Subscribe(arguments) => subscribe::run(arguments, link()?, printer, stop).await,
         Command::Consume(arguments) => consume::run(arguments, link()?, printer, stop).await,
-        Command::Log(arguments) => history::log(arguments, link()?, printer, stop).await,
-        Command::Show(arguments) => history::show(arguments, link()?, printer, stop).await,
+        Command::Wait(arguments) => wait::run(arguments, link()?, printer, stop).await,
+        Command::Schedule(arguments) => schedule::run(arguments, link()?, printer, stop).await,
+        Command::Cancel(arguments) => schedule::cancel(arguments, link()?, printer, stop).await,
+        Command::Show(arguments) => show::run(arguments, link()?, printer, stop).await,
+        Command::Log(arguments) => log::run(arguments, link()?, printer, stop).await,
+        Command::Pids(arguments) => pids::run(arguments, link()?, printer, stop).await,
+        Command::State(arguments) if arguments.is_stream() => state::stream(printer, stop).await,
+        Command::State(arguments) => state::run(arguments, link()?, printer, stop).await,
+        Command::Associate(arguments) => association::associate(arguments, link()?, printer, stop).await,
+        Command::Dissociate(arguments) => association::dissociate(arguments, link()?, printer, stop).await,
+        Command::Delete(arguments) => delete::run(arguments, link()?, printer, stop).await,
         Command::Backup(arguments) => backup::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Cert(arguments) => cert::run(arguments, &cli.link.data_folder, link, printer, stop).await,
         Command::Hub(arguments) => hub::run(arguments, &cli.link.data_folder, printer, stop).await,
+        Command::Completions(arguments) => manual::completions(&arguments, printer),
+        Command::Man(arguments) => manual::man(&arguments, printer),
+        Command::Docs(arguments) => manual::docs(&arguments, printer),
     }
 }
 

@@ -38,17 +38,39 @@ impl Style {
 /// Writes lines to standard output.
 pub(crate) struct Printer {
     style: Style,
+    quiet: bool,
     columns: Columns,
     out: io::BufWriter<io::Stdout>,
 }
 
 impl Printer {
-    pub(crate) fn new(style: Style) -> Self {
-        Self { style, columns: Columns::default(), out: io::BufWriter::new(io::stdout()) }
+    /// `quiet`: what is under way is not shown.
+    pub(crate) fn new(style: Style, quiet: bool) -> Self {
+        Self { style, quiet, columns: Columns::default(), out: io::BufWriter::new(io::stdout()) }
     }
 
     pub(crate) fn style(&self) -> Style {
         self.style
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// A remark on what has begun, for somebody who watches: neither in a pipe nor with `--json` or `--quiet`.
+    pub(crate) fn greet(&self, text: &str) {
+        if self.style != Style::Json && !self.quiet && io::stderr().is_terminal() {
+            remark(text);
+        }
+    }
+
+    /// What was done to an event: `deleted ID`, or `{"id":ID,"deleted":true}`.
+    pub(crate) fn done(&mut self, what: &str, id: &str) -> io::Result<()> {
+        let line = match self.style {
+            Style::Json => json(&serde_json::json!({ "id": id, what: true })),
+            Style::People { .. } => format!("{what} {}", harmless(id)),
+        };
+        self.line(&line)
     }
 
     /// An event, on one line.
@@ -87,13 +109,6 @@ pub(crate) fn pass_on(part: &[u8]) {
         WITHIN_LINE.store(*last != b'\n', Ordering::Relaxed);
     }
     let _ = io::stderr().write_all(part);
-}
-
-/// A remark on what has begun, for somebody who watches: neither in a pipe nor with `--json`.
-pub(crate) fn greet(style: Style, text: &str) {
-    if style != Style::Json && io::stderr().is_terminal() {
-        remark(text);
-    }
 }
 
 /// Bytes in the unit that leaves one to three digits before the point.

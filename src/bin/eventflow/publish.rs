@@ -1,31 +1,77 @@
-//! `eventflow publish`: one event, or a stream of them.
+//! `eventflow publish`: one event, a stream of them, or a batch.
 
-use std::{
-    collections::VecDeque,
-    io::{self, Read as _},
-    time::Instant,
-};
+mod batch;
+mod lines;
+mod progress;
+mod stream;
 
+use std::time::{Duration, Instant};
+
+use clap::Args;
 use eventflow::{
-    event::{Data, EventId, Fault, code},
-    spoke::{Pending, PublishError, Spoke, SpokeConfig},
-    wire::Published,
+    event::EventId,
+    spoke::{RequestError, Spoke, SpokeConfig},
+    wire::{Ended, Published},
 };
-use tokio::sync::mpsc;
 
 use crate::{
-    arguments::Publish,
     connect,
-    failure::{CUT_SHORT, Failure, sentence, with_code},
-    ndjson::{self, Input},
+    failure::Failure,
+    fields::Fields,
     output::{self, Printer, Style},
+    parse,
     stop::Stop,
+    wait,
 };
 
-/// Lines read ahead of the link.
-const LINES_AHEAD: usize = 64;
-/// Publishes whose answer is awaited at most; the spoke bounds their bytes.
-const IN_FLIGHT: usize = 4_096;
+/// Publish one event, or many from standard input.
+///
+/// It returns when the hub has the event on disk. Publishing the same id and content again is harmless.
+///
+/// With `-` instead of a domain, each line of standard input is one event:
+/// {"domain": …, "name": …, "pid": …, "data": …, "id": …, "rid": …}, where all but domain and name may be left
+/// out. A line that is refused is reported with its number, the others are published; at the end come the counts.
+/// With --batch it is all of them or none.
+///
+/// With --wait the outcome is waited for: the exit code is 1 if it isn't success, and 4 if there was none in time.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: eventflow publish orders created --pid order-1 --data '{\"total\":12}'")]
+pub(crate) struct Publish {
+    /// The domain; `-`: read events from standard input
+    #[arg(value_name = "DOMAIN|-")]
+    pub(crate) domain: String,
+    /// What happened
+    pub(crate) name: Option<String>,
+    /// Taken for the data by many; it is refused with a word on how to give that.
+    #[arg(hide = true)]
+    pub(crate) surplus: Option<String>,
+    #[command(flatten)]
+    pub(crate) fields: Fields,
+    /// Wait for the outcome too
+    #[arg(long, conflicts_with_all = ["persist", "batch"])]
+    pub(crate) wait: bool,
+    /// Only store the event: nobody gets it until the same id and content is published
+    #[arg(long, conflicts_with = "batch")]
+    pub(crate) persist: bool,
+    /// With `-`: publish all lines, at most 1,000, or none
+    #[arg(long)]
+    pub(crate) batch: bool,
+    /// How long to try until the event is acknowledged and, with --wait, done; connecting included
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]
+    pub(crate) timeout: Duration,
+}
+
+impl Publish {
+    /// Whether events come from standard input, one a line.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.domain == "-"
+    }
+
+    /// What is said of a single event.
+    pub(crate) fn is_about_one(&self) -> bool {
+        self.name.is_some() || self.fields.any() || self.wait || self.persist
+    }
+}
 
 /// Publishes what the arguments say.
 pub(crate) async fn run(
@@ -35,10 +81,10 @@ pub(crate) async fn run(
     stop: Stop,
 ) -> Result<(), Failure> {
     config.publish_deadline = arguments.timeout;
-    if arguments.is_stream() {
-        stream(config, printer, stop).await
-    } else {
-        one(arguments, config, printer, stop).await
+    match (arguments.is_stream(), arguments.batch) {
+        (true, true) => batch::run(config, printer, stop).await,
+        (true, false) => stream::run(config, printer, stop).await,
+        (false, _) => one(arguments, config, printer, stop).await,
     }
 }
 
@@ -48,34 +94,42 @@ async fn one(
     mut printer: Printer,
     stop: Stop,
 ) -> Result<(), Failure> {
-    // Checked before the link is made: what is wrong here needs no hub to say so.
-    let data = arguments.data.as_deref().map(data).transpose()?;
-    let Publish { domain, name, pid, id, rid, timeout, .. } = arguments;
-    let id = EventId::parse(id.unwrap_or_else(new_id)).map_err(|error| refused(error.into()))?;
-    let name = name.unwrap_or_default();
-    let event =
-        ndjson::event(&domain, &name, pid, Some(id.to_string()), rid, data, new_id).map_err(refused)?;
-
+    let Publish { domain, name, fields, wait, persist, timeout, .. } = arguments;
+    let (id, event) = fields.event(&domain, &name.unwrap_or_default())?;
     let began = Instant::now();
     let spoke = connect::connect(config, &stop).await?;
-    let left = timeout.saturating_sub(began.elapsed());
-    let done = tokio::select! {
-        done = spoke.publish(event.deadline(left)) => done?,
-        // The event may be stored or not, so the first signal waits for the answer.
-        () = stop.forced() => return Err(CUT_SHORT),
+    let left = || timeout.saturating_sub(began.elapsed());
+    let event = event.deadline(left());
+    // The event may be stored or not, so the first signal waits for the answer.
+    let done = match persist {
+        true => stop.unless_forced(spoke.persist(event)).await?,
+        false => stop.unless_forced(spoke.publish(event)).await?,
     };
-    spoke.close().await;
-    printer.line(&published(&id, done, printer.style()))?;
+    let outcome = if wait { Some(outcome(&spoke, &id, done, left(), &stop).await) } else { None };
+    // What is published is told, whatever became of the wait.
+    let ended = outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
+    printer.line(&answer(&id, done, ended, persist, printer.style()))?;
     printer.flush()?;
-    Ok(())
+    spoke.close().await;
+    match outcome {
+        Some(outcome) => wait::verdict(&outcome?),
+        None => Ok(()),
+    }
 }
 
-fn refused(fault: Fault) -> Failure {
-    Failure::new(&fault.code, fault.message)
-}
-
-fn new_id() -> String {
-    ulid::Ulid::new().to_string()
+/// Waits for the outcome of what is published.
+async fn outcome(
+    spoke: &Spoke,
+    id: &EventId,
+    published: Published,
+    left: Duration,
+    stop: &Stop,
+) -> Result<Ended, Failure> {
+    let outcome = async {
+        let outcome = spoke.outcome(id, left.max(wait::LAST_LOOK)).await;
+        outcome.map_err(|error| RequestError::Unanswered { id: id.clone(), published, error })
+    };
+    stop.unless_requested(connect::telling(spoke, outcome)).await
 }
 
 /// What became of one publish, for programs.
@@ -84,167 +138,30 @@ struct Answer<'a> {
     id: &'a EventId,
     duplicate: bool,
     timestamp: i64,
-    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'a Ended>,
 }
 
 /// What became of one publish.
-fn published(id: &EventId, done: Published, style: Style) -> String {
+fn answer(id: &EventId, done: Published, outcome: Option<&Ended>, persist: bool, style: Style) -> String {
+    let Published { fresh, timestamp, seq } = done;
     match style {
+        // What is only stored has no number yet.
         Style::Json => {
-            output::json(&Answer { id, duplicate: !done.fresh, timestamp: done.timestamp, seq: done.seq })
+            output::json(&Answer { id, duplicate: !fresh, timestamp, seq: (seq > 0).then_some(seq), outcome })
         }
         Style::People { .. } => {
-            let word = if done.fresh { "published" } else { "was there already:" };
-            format!("{word} {id} at {}", output::time(done.timestamp, &chrono::Local))
+            let word = match (fresh, persist) {
+                (true, false) => "published",
+                (true, true) => "stored, not published:",
+                (false, _) => "was there already:",
+            };
+            let ended = outcome.map(|ended| format!("\n{}", wait::told(ended))).unwrap_or_default();
+            format!("{word} {id} at {}{ended}", output::time(timestamp, &chrono::Local))
         }
     }
-}
-
-/// The payload: JSON text, `-` for standard input, `@FILE` for a file.
-fn data(given: &str) -> Result<Data, Failure> {
-    let text = match (given, given.strip_prefix('@')) {
-        ("-", _) => read("standard input", io::stdin())?,
-        (_, Some(path)) => {
-            let file = std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
-            read(path, file)?
-        }
-        _ => given.to_owned(),
-    };
-    ndjson::payload(&text).map_err(|error| refused(error.into()))
-}
-
-fn read(name: &str, from: impl io::Read) -> Result<String, Failure> {
-    let limit = ndjson::MAX_LINE as u64;
-    let mut text = String::new();
-    from.take(limit + 1).read_to_string(&mut text).map_err(|error| unreadable(name, &error))?;
-    if text.len() as u64 > limit {
-        let sentence = format!("{name} is longer than {limit} bytes: no hub takes an event of that size");
-        return Err(Failure::new(code::EVENT_TOO_LARGE, sentence));
-    }
-    Ok(text)
-}
-
-fn unreadable(name: &str, error: &io::Error) -> Failure {
-    Failure::new(code::INVALID_DATA, format!("the data can't be read from {name}: {error}"))
-}
-
-/// What became of a stream.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-struct Counts {
-    published: u64,
-    duplicate: u64,
-    refused: u64,
-}
-
-impl Counts {
-    fn line(&self, style: Style) -> String {
-        let Self { published, duplicate, refused } = self;
-        match style {
-            Style::Json => output::json(self),
-            Style::People { .. } => {
-                format!("published {published}, there already {duplicate}, refused {refused}")
-            }
-        }
-    }
-
-    fn answered(&mut self, line: u64, answer: Result<Published, PublishError>) {
-        match answer {
-            Ok(Published { fresh: true, .. }) => self.published += 1,
-            Ok(Published { fresh: false, .. }) => self.duplicate += 1,
-            Err(error) => self.refused(line, &with_code(&sentence(&error), error.code())),
-        }
-    }
-
-    fn refused(&mut self, line: u64, sentence: &str) {
-        self.refused += 1;
-        output::remark(&format!("line {line}: {sentence}"));
-    }
-}
-
-async fn stream(config: SpokeConfig, mut printer: Printer, stop: Stop) -> Result<(), Failure> {
-    let spoke = connect::connect(config, &stop).await?;
-    let mut counts = Counts::default();
-    let ended = tokio::select! {
-        ended = pump(&spoke, read_ahead(), &mut counts, &stop) => ended,
-        () = stop.forced() => Err(CUT_SHORT),
-    };
-    if ended.is_ok() {
-        spoke.close().await;
-    }
-    printer.line(&counts.line(printer.style()))?;
-    printer.flush()?;
-    ended?;
-    if counts.refused > 0 { Err(Failure::Silent { exit: 1 }) } else { Ok(()) }
-}
-
-/// Publishes line after line and awaits the answers in the order of the lines.
-async fn pump(
-    spoke: &Spoke,
-    mut lines: mpsc::Receiver<io::Result<Input>>,
-    counts: &mut Counts,
-    stop: &Stop,
-) -> Result<(), Failure> {
-    let mut pending: VecDeque<(u64, Pending)> = VecDeque::new();
-    let mut number = 0;
-    let mut more = true;
-    while more || !pending.is_empty() {
-        tokio::select! {
-            biased;
-            (line, answer) = front(&mut pending), if !pending.is_empty() => {
-                pending.pop_front();
-                counts.answered(line, answer);
-            }
-            () = stop.requested(), if more => more = false,
-            line = lines.recv(), if more && pending.len() < IN_FLIGHT => {
-                let Some(line) = line else {
-                    more = false;
-                    continue;
-                };
-                number += 1;
-                let event = match line? {
-                    Input::Line(line) => {
-                        let line = if number == 1 { ndjson::without_mark(&line) } else { &line };
-                        if line.trim().is_empty() {
-                            continue;
-                        }
-                        ndjson::parse(line, new_id)
-                    }
-                    Input::Bad(fault) => Err(fault),
-                };
-                match event {
-                    Err(fault) => counts.refused(number, &fault.to_string()),
-                    Ok(event) => match spoke.publish_later(event).await {
-                        Ok(answer) => pending.push_back((number, answer)),
-                        Err(error) => counts.answered(number, Err(error)),
-                    },
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The answer to the oldest publish. Safe to cancel: the publish stays where it is.
-async fn front(pending: &mut VecDeque<(u64, Pending)>) -> (u64, Result<Published, PublishError>) {
-    match pending.front_mut() {
-        Some((line, answer)) => (*line, answer.await),
-        None => std::future::pending().await,
-    }
-}
-
-/// Reads standard input on a thread of its own, which the end of the program doesn't wait for.
-fn read_ahead() -> mpsc::Receiver<io::Result<Input>> {
-    let (sender, receiver) = mpsc::channel(LINES_AHEAD);
-    std::thread::spawn(move || {
-        let mut input = io::BufReader::with_capacity(256 << 10, io::stdin());
-        while let Some(line) = ndjson::next_line(&mut input, ndjson::MAX_LINE).transpose() {
-            let failed = line.is_err();
-            if sender.blocking_send(line).is_err() || failed {
-                break;
-            }
-        }
-    });
-    receiver
 }
 
 #[cfg(test)]
@@ -252,37 +169,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_for_people_and_programs() {
-        let counts = Counts { published: 253, duplicate: 1, refused: 3 };
-        assert_eq!(counts.line(Style::Json), r#"{"published":253,"duplicate":1,"refused":3}"#);
-        let people = Style::People { colours: false };
-        assert_eq!(counts.line(people), "published 253, there already 1, refused 3");
-    }
-
-    #[test]
     fn answers_for_people_and_programs() {
         let id = EventId::parse("a").unwrap();
         let done = Published { fresh: true, timestamp: 5, seq: 7 };
         assert_eq!(
-            published(&id, done, Style::Json),
+            answer(&id, done, None, false, Style::Json),
             r#"{"id":"a","duplicate":false,"timestamp":5,"seq":7}"#
         );
         let again = Published { fresh: false, ..done };
         let people = Style::People { colours: false };
-        assert!(published(&id, done, people).starts_with("published a at 19"));
-        assert!(published(&id, again, people).starts_with("was there already: a at 19"));
-    }
-
-    #[test]
-    fn data_comes_from_a_file_or_the_argument() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("data.json");
-        std::fs::write(&path, "{\n  \"a\": 1\n}\n").unwrap();
-        assert_eq!(data(&format!("@{}", path.display())).unwrap().as_str(), r#"{"a":1}"#);
-        assert_eq!(data("[1]").unwrap().as_str(), "[1]");
-        for wrong in ["@/nowhere", "{", "@"] {
-            let Failure::Told { code, .. } = data(wrong).unwrap_err() else { panic!("it is to be told") };
-            assert_eq!(code, code::INVALID_DATA, "{wrong}");
-        }
+        assert!(answer(&id, done, None, false, people).starts_with("published a at 19"));
+        assert!(answer(&id, again, None, false, people).starts_with("was there already: a at 19"));
+        let stored = Published { seq: 0, ..done };
+        assert_eq!(
+            answer(&id, stored, None, true, Style::Json),
+            r#"{"id":"a","duplicate":false,"timestamp":5}"#
+        );
+        let ended = Ended { state: "success".to_owned(), consumer: None, ended: 9, error: String::new() };
+        assert_eq!(
+            answer(&id, done, Some(&ended), false, Style::Json),
+            r#"{"id":"a","duplicate":false,"timestamp":5,"seq":7,"outcome":{"state":"success","ended":9}}"#
+        );
     }
 }

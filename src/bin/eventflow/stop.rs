@@ -1,8 +1,10 @@
 //! SIGINT and SIGTERM: the first ends what is under way, the second cuts it short.
 
-use std::io;
+use std::{future::Future, io};
 
 use tokio::sync::watch;
+
+use crate::failure::{CUT_SHORT, Failure};
 
 /// What the signals have asked for so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +42,34 @@ impl Stop {
     /// Waits for the second signal.
     pub(crate) async fn forced(&self) {
         self.reached(Asked::Abort).await;
+    }
+
+    /// What a work brings, unless the first signal comes before: for what nobody misses.
+    pub(crate) async fn unless_requested<T, E>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Failure>
+    where
+        Failure: From<E>,
+    {
+        tokio::select! {
+            brought = work => Ok(brought?),
+            () = self.requested() => Err(CUT_SHORT),
+        }
+    }
+
+    /// What a work brings, unless the second signal comes before: for what would be left in doubt.
+    pub(crate) async fn unless_forced<T, E>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Failure>
+    where
+        Failure: From<E>,
+    {
+        tokio::select! {
+            brought = work => Ok(brought?),
+            () = self.forced() => Err(CUT_SHORT),
+        }
     }
 
     /// Whether the first signal has come.

@@ -1,39 +1,65 @@
-//! `eventflow subscribe`: print events as they come.
+//! `eventflow subscribe`: print events as they come, or run commands for them.
+
+mod handle;
 
 use std::{future::Future, pin::pin, task::Poll};
 
+use clap::Args;
 use eventflow::{
-    event::code,
+    event::{Event, code},
     spoke::{Delivery, SpokeConfig, Subscription},
 };
 
 use crate::{
-    arguments::{End, Subscribe},
+    commands::{self, Commands, Run},
     connect,
+    end::End,
     failure::{CUT_SHORT, Failure},
-    output::{Printer, greet, remark},
+    output::{Printer, remark},
     stop::Stop,
 };
 
-/// Prints events until a signal, the count or the time is reached.
+/// Print events as they come; every subscriber gets each of them.
+///
+/// Patterns: `*` alone matches all; between dots `*` is one segment, and `>` at the end one or more.
+///
+/// With --exec or --on a command gets each event, as those of `eventflow consume` do: one at a time, in the order of
+/// the events. Nothing is recorded of how it ended. Events whose name has no command are passed over. With --count the
+/// exit code is 1 if a command failed.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: eventflow subscribe orders '*' --count 1")]
+pub(crate) struct Subscribe {
+    /// Domain or pattern
+    pub(crate) domain: String,
+    /// Name or pattern
+    #[arg(default_value = "*")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) run: Run,
+    #[command(flatten)]
+    pub(crate) end: End,
+}
+
+/// Prints or handles events until a signal, the count or the time is reached.
 pub(crate) async fn run(
     arguments: Subscribe,
     config: SpokeConfig,
     mut printer: Printer,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let Subscribe { domain, name, end } = arguments;
+    let Subscribe { domain, name, run, end } = arguments;
+    commands::doubt(&domain, &name, &run);
     let spoke = connect::connect(config, &stop).await?;
     let mut events = spoke.subscribe(&domain, &name).await?;
     let hub = spoke.status().hub.map(|hub| format!(" at hub {hub}")).unwrap_or_default();
-    greet(printer.style(), &format!("subscribed to {domain} {name}{hub}; Ctrl-C ends it"));
-    let mut seen = 0;
-    let ended = tokio::select! {
-        ended = print(&mut events, &mut printer, end.count, &mut seen) => ended,
-        () = stop.requested() => Ok(()),
-        never = connect::tell_absences(&spoke) => match never {},
-        () = elapsed(&end) => in_time(&end, seen),
+    printer.greet(&format!("subscribed to {domain} {name}{hub}; Ctrl-C ends it"));
+    let work = async {
+        match Commands::of(run) {
+            Some(commands) => handle::run(&mut events, &commands, &end, &stop).await,
+            None => print(&mut events, &mut printer, &end, &stop).await,
+        }
     };
+    let ended = connect::telling(&spoke, work).await;
     printer.flush()?;
     drop(events);
     tokio::select! {
@@ -45,32 +71,46 @@ pub(crate) async fn run(
 async fn print(
     events: &mut Subscription,
     printer: &mut Printer,
-    count: Option<u64>,
-    seen: &mut u64,
+    end: &End,
+    stop: &Stop,
 ) -> Result<(), Failure> {
-    while count.is_none_or(|count| *seen < count) {
-        // What comes at once is written at once.
-        let delivery = match ready(events.next()).await {
-            Some(delivery) => delivery,
-            None => {
-                printer.flush()?;
-                events.next().await
-            }
-        };
-        match delivery {
-            Some(Delivery::Event { event, .. }) => {
+    let mut seen = 0;
+    let printing = async {
+        while end.count.is_none_or(|count| seen < count) {
+            // What comes at once is written at once.
+            let delivery = match ready(events.next()).await {
+                Some(delivery) => delivery,
+                None => {
+                    printer.flush()?;
+                    events.next().await
+                }
+            };
+            if let Some((event, _)) = taken(delivery, events)? {
                 printer.event(&event)?;
-                *seen += 1;
+                seen += 1;
             }
-            Some(Delivery::Gap { from, to }) if from < to => {
-                remark(&format!("events numbered {} to {to} may be missing", from + 1));
-            }
-            Some(Delivery::Lagged) => remark("too slow to print: events were left out"),
-            Some(_) => {}
-            None => return Err(lost(events)),
         }
+        Ok(())
+    };
+    tokio::select! {
+        ended = printing => ended,
+        () = stop.requested() => Ok(()),
+        () = end.elapsed() => end.in_time(seen),
     }
-    Ok(())
+}
+
+/// The event of a delivery, with its number; what else it may be is remarked.
+fn taken(delivery: Option<Delivery>, events: &Subscription) -> Result<Option<(Event, u64)>, Failure> {
+    match delivery {
+        Some(Delivery::Event { event, seq }) => return Ok(Some((event, seq))),
+        Some(Delivery::Gap { from, to }) if from < to => {
+            remark(&format!("events numbered {} to {to} may be missing", from + 1));
+        }
+        Some(Delivery::Lagged) => remark("too slow: events were left out"),
+        Some(_) => {}
+        None => return Err(lost(events)),
+    }
+    Ok(None)
 }
 
 fn lost(events: &Subscription) -> Failure {
@@ -90,40 +130,9 @@ async fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// Waits for the time after which to end, for ever if there is none.
-pub(crate) async fn elapsed(end: &End) {
-    match end.timeout {
-        Some(timeout) => tokio::time::sleep(timeout).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// The verdict when the time is over: with a count, fewer are too few.
-pub(crate) fn in_time(end: &End, seen: u64) -> Result<(), Failure> {
-    match (end.count, end.timeout) {
-        (Some(count), Some(timeout)) if seen < count => Err(Failure::new(
-            code::TIMEOUT,
-            format!("{seen} of {count} events came within {:.1} s", timeout.as_secs_f64()),
-        )),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-
-    #[test]
-    fn too_few_in_time_is_a_failure_only_with_a_count() {
-        let end = |count| End { count, timeout: Some(Duration::from_secs(1)) };
-        assert!(in_time(&end(None), 0).is_ok());
-        assert!(in_time(&end(Some(2)), 2).is_ok());
-        assert!(
-            matches!(in_time(&end(Some(2)), 1), Err(Failure::Told { code, .. }) if code == code::TIMEOUT)
-        );
-    }
 
     #[tokio::test]
     async fn ready_takes_only_what_is_there() {

@@ -1,58 +1,36 @@
-//! `eventflow log` and `eventflow show`: what is stored.
+//! `eventflow show`: an event and its life.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use chrono::Local;
+use clap::Args;
 use eventflow::{
-    event::{Event, code},
-    spoke::{ReadError, SpokeConfig},
+    event::Event,
+    spoke::SpokeConfig,
     wire::{Attempt, Trace},
 };
 
 use crate::{
-    arguments::{Log, Show},
     connect,
-    failure::{CUT_SHORT, Failure},
+    failure::Failure,
     output::{Printer, Style, harmless, json, time},
+    parse,
     stop::Stop,
 };
 
-/// Prints the log of one process.
-pub(crate) async fn log(
-    arguments: Log,
-    mut config: SpokeConfig,
-    mut printer: Printer,
-    stop: Stop,
-) -> Result<(), Failure> {
-    config.request_deadline = arguments.timeout;
-    let spoke = connect::connect(config, &stop).await?;
-    let Log { domain, pid, limit, .. } = arguments;
-    let mut reader = spoke.log(&domain, &pid);
-    let mut left = limit.unwrap_or(u64::MAX);
-    let mut found = false;
-    while left > 0 {
-        let page = tokio::select! {
-            page = reader.next_page() => page?,
-            () = stop.requested() => return Err(CUT_SHORT),
-        };
-        let Some(events) = page else { break };
-        for event in events.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
-            printer.event(event)?;
-            found = true;
-        }
-        left = left.saturating_sub(events.len() as u64);
-        printer.flush()?;
-    }
-    spoke.close().await;
-    if found {
-        return Ok(());
-    }
-    let sentence = format!("no event of the process {pid:?} is in the domain {domain:?}");
-    Err(Failure::new(code::EVENT_NOT_FOUND, sentence))
+/// Print one event and what became of it: published by whom, attempts, outcome.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: eventflow show 01J8Z3N0Q4X5V6W7Y8Z9A0B1C2")]
+pub(crate) struct Show {
+    /// The event's id
+    pub(crate) id: String,
+    /// How long to wait for the answer
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]
+    pub(crate) timeout: Duration,
 }
 
 /// Prints one event and what became of it.
-pub(crate) async fn show(
+pub(crate) async fn run(
     arguments: Show,
     mut config: SpokeConfig,
     mut printer: Printer,
@@ -60,12 +38,8 @@ pub(crate) async fn show(
 ) -> Result<(), Failure> {
     config.request_deadline = arguments.timeout;
     let spoke = connect::connect(config, &stop).await?;
-    let shown: Result<(Event, Trace), ReadError> = tokio::select! {
-        shown = spoke.show(&arguments.id) => shown,
-        () = stop.requested() => return Err(CUT_SHORT),
-    };
+    let (event, trace) = stop.unless_requested(spoke.show(&arguments.id)).await?;
     spoke.close().await;
-    let (event, trace) = shown?;
     let text = match printer.style() {
         Style::Json => json(&Shown { event: &event, trace: &trace }),
         Style::People { .. } => story(&event, &trace, |millis| time(millis, &Local)),
@@ -97,6 +71,9 @@ fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
         row("answers", rid);
     }
     row("stored", &time(event.timestamp));
+    if let Some(scheduled) = trace.scheduled {
+        row("scheduled", &time(scheduled));
+    }
     if let Some(published) = trace.published {
         let by = trace.publisher.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         row("published", &format!("{}{by}", time(published)));

@@ -1,0 +1,125 @@
+//! `eventflow delete`: an event, or the log of a process.
+
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    time::Duration,
+};
+
+use clap::{ArgGroup, Args};
+use eventflow::{event::code, spoke::SpokeConfig};
+
+use crate::{
+    connect,
+    failure::{CUT_SHORT, Failure},
+    output::{Printer, Style, json, remark},
+    parse,
+    stop::Stop,
+};
+
+/// Delete an event, or the log of a process, with outcomes, attempts, schedules and associations.
+///
+/// What a consumer is working on isn't recalled: its ack comes too late then. On a terminal it asks before a whole log
+/// goes. If there is nothing to delete the exit code is 3.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: eventflow delete 01J8Z3N0Q4X5V6W7Y8Z9A0B1C2",
+    group = ArgGroup::new("what").required(true).args(["id", "log"])
+)]
+pub(crate) struct Delete {
+    /// The event's id
+    pub(crate) id: Option<String>,
+    /// Instead of an event the whole log of a process: its domain and its pid
+    #[arg(long, num_args = 2, value_names = ["DOMAIN", "PID"])]
+    pub(crate) log: Option<Vec<String>>,
+    /// Don't ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// How long to wait for the answer
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// Deletes.
+pub(crate) async fn run(
+    arguments: Delete,
+    mut config: SpokeConfig,
+    mut printer: Printer,
+    stop: Stop,
+) -> Result<(), Failure> {
+    config.request_deadline = arguments.timeout;
+    if let Some([domain, pid]) = arguments.log.as_deref() {
+        if !arguments.yes && !confirmed(domain, pid, &stop).await? {
+            remark("nothing was deleted");
+            return Err(Failure::Silent { exit: 1 });
+        }
+        return log(domain, pid, config, printer, stop).await;
+    }
+    let id = arguments.id.unwrap_or_default();
+    let spoke = connect::connect(config, &stop).await?;
+    stop.unless_forced(spoke.delete(&id)).await?;
+    spoke.close().await;
+    printer.done("deleted", &id)?;
+    Ok(printer.flush()?)
+}
+
+async fn log(
+    domain: &str,
+    pid: &str,
+    config: SpokeConfig,
+    mut printer: Printer,
+    stop: Stop,
+) -> Result<(), Failure> {
+    let spoke = connect::connect(config, &stop).await?;
+    let deleted = stop.unless_forced(spoke.delete_log(domain, pid)).await?;
+    spoke.close().await;
+    if deleted == 0 {
+        let sentence = format!("no event of the process {pid:?} is in the domain {domain:?}");
+        return Err(Failure::new(code::EVENT_NOT_FOUND, sentence));
+    }
+    printer.line(&match printer.style() {
+        Style::Json => json(&serde_json::json!({ "domain": domain, "pid": pid, "deleted": deleted })),
+        Style::People { .. } => format!("deleted {deleted} events of {pid} in {domain}"),
+    })?;
+    Ok(printer.flush()?)
+}
+
+/// Asks whoever sits there; nobody does where input or the question's place is no terminal.
+async fn confirmed(domain: &str, pid: &str, stop: &Stop) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(true);
+    }
+    let _ = write!(io::stderr(), "delete all events of the process {pid:?} in the domain {domain:?}? [y/N] ");
+    let (sender, answer) = tokio::sync::oneshot::channel();
+    // A thread of its own: the end of the program doesn't wait for somebody who doesn't answer.
+    std::thread::spawn(move || {
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer).map(|_| answer);
+        let _ = sender.send(read);
+    });
+    tokio::select! {
+        answer = answer => match answer {
+            Ok(answer) => Ok(is_yes(&answer?)),
+            Err(_) => Ok(false),
+        },
+        () = stop.requested() => Err(CUT_SHORT),
+    }
+}
+
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_yes_is_one() {
+        for yes in ["y\n", " YES "] {
+            assert!(is_yes(yes), "{yes}");
+        }
+        for no in ["", "\n", "n\n", "yep\n"] {
+            assert!(!is_yes(no), "{no}");
+        }
+    }
+}

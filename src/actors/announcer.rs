@@ -1,6 +1,7 @@
 //! Tells peer hubs that this one is there, and keeps its row in the `hub` table open.
 
 mod dial;
+mod snapshot;
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,6 +13,7 @@ use super::{
     life::{Halt, Life},
     mail::{Handle, mail, measured},
     monitor::{Monitor, Notice},
+    snapshot::Snapshot,
 };
 use crate::{
     event::Uid,
@@ -62,7 +64,7 @@ mail!(Panic => ());
 /// - **Role**: tells each other hub that runs, once at the start, that this one is there; takes back a `quit` that a
 ///   peer sets on this hub's row.
 /// - **Owns**: the dials that are under way.
-/// - **Receives**: [`Halt`] and [`Panic`] from the guardian; its timer.
+/// - **Receives**: [`Halt`] and [`Panic`] from the guardian, [`Snapshot`] from the hub; its timer.
 /// - **Sends**: `online` to peers, over links of its own; [`Notice`]s to the monitor.
 /// - **Capacity**: 256 peers, 8 at a time, each under a deadline; one look at the row at a time.
 /// - **On failure**: restarted with back-off, and tells the peers again, which changes nothing for them. A peer that
@@ -74,10 +76,11 @@ pub struct Announcer {
     store: Store,
     monitor: Handle<Monitor>,
     looking: bool,
+    reopened: u64,
     _life: Life,
 }
 
-measured!(Announcer: Halt, Panic);
+measured!(Announcer: Halt, Panic, Snapshot);
 
 impl Announcer {
     /// An announcer that begins once it is started.
@@ -89,7 +92,7 @@ impl Announcer {
         meter: Meter,
         life: Life,
     ) -> Self {
-        Self { meter, config, store, monitor, looking: false, _life: life }
+        Self { meter, config, store, monitor, looking: false, reopened: 0, _life: life }
     }
 
     fn look(&mut self, ctx: &mut Context<Self>) {
@@ -103,6 +106,7 @@ impl Announcer {
             announcer.meter.progress();
             match reopened {
                 Ok(true) => {
+                    announcer.reopened += 1;
                     tracing::warn!("another hub had marked this one as stopped: it runs, and says so again");
                     announcer.monitor.note(Notice::fault("marked as stopped by another hub", "taken back"));
                 }

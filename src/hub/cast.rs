@@ -19,6 +19,7 @@ use tokio::{
 use super::guardian::Guardian;
 use crate::{
     actors::{
+        announcer::Announcer,
         connection::Core,
         deliveries::{Held, Holding},
         listener::{Busiest, BusiestLinks, LinkState, Listener},
@@ -48,6 +49,8 @@ pub struct Cast {
     pub monitor: Handle<Monitor>,
     /// The warden.
     pub warden: Handle<Warden>,
+    /// The announcer: another one after a failure.
+    pub announcer: watch::Receiver<Handle<Announcer>>,
     /// The numbers beside the states.
     pub metrics: Metrics,
     /// What was asked.
@@ -61,6 +64,7 @@ pub struct Asked {
     listener: Question<State>,
     monitor: Question<State>,
     warden: Question<State>,
+    announcer: Question<State>,
     journal: Question<State>,
     registry: Question<State>,
     deliveries: Question<State>,
@@ -182,13 +186,26 @@ impl Cast {
     ) -> BTreeMap<&'static str, (Told, Option<Value>)> {
         let core = self.core.borrow().clone();
         let core = core.as_ref();
+        let announcer = self.announcer.borrow().clone();
         let Asked { busiest, wanting, holding, .. } = asked;
         let connections = self.connections((busiest, wanting, holding), core, deadline);
-        let (guardian, listener, monitor, warden, journal, registry, deliveries, scheduler, connections) = tokio::join!(
+        let (
+            guardian,
+            listener,
+            monitor,
+            warden,
+            announcer,
+            journal,
+            registry,
+            deliveries,
+            scheduler,
+            connections,
+        ) = tokio::join!(
             asked.guardian.until(deadline, Some(put(&self.guardian, Snapshot))),
             asked.listener.until(deadline, Some(put(&self.listener, Snapshot))),
             asked.monitor.until(deadline, Some(put(&self.monitor, Snapshot))),
             asked.warden.until(deadline, Some(put(&self.warden, Snapshot))),
+            asked.announcer.until(deadline, Some(put(&announcer, Snapshot))),
             asked.journal.until(deadline, core.map(|core| put(&core.journal, Snapshot))),
             asked.registry.until(deadline, core.map(|core| put(&core.registry, Snapshot))),
             asked.deliveries.until(deadline, core.map(|core| put(&core.deliveries, Snapshot))),
@@ -200,6 +217,7 @@ impl Cast {
             (ActorKind::Listener, listener),
             (ActorKind::Monitor, monitor),
             (ActorKind::Warden, warden),
+            (ActorKind::Announcer, announcer),
             (ActorKind::Journal, journal),
             (ActorKind::Registry, registry),
             (ActorKind::Deliveries, deliveries),

@@ -104,7 +104,7 @@ pub struct Guardian {
     remake: Option<Duration>,
     failures: VecDeque<Instant>,
     listener: Handle<Listener>,
-    announcer: Handle<Announcer>,
+    announcer: watch::Sender<Handle<Announcer>>,
     announcer_config: AnnouncerConfig,
     /// How often the announcer failed.
     announcer_failures: u32,
@@ -162,9 +162,10 @@ impl Guardian {
             Listener::new(door, metrics.clone(), meter.clone(), life(ActorKind::Listener))
         });
         let announcer_config = announcer;
-        let announcer = start_announcer(&parts, &announcer_config, &monitor);
+        let announcer = watch::Sender::new(start_announcer(&parts, &announcer_config, &monitor));
         warden.signal(Attend { listener: listener.clone(), monitor: monitor.clone() });
         let (watched, listening, monitoring) = (core.subscribe(), listener.clone(), monitor.clone());
+        let announcing = announcer.subscribe();
         let guardian = start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
             meter: meter.clone(),
             metrics: metrics.clone(),
@@ -193,6 +194,7 @@ impl Guardian {
             listener: listening,
             monitor: monitoring,
             warden,
+            announcer: announcing,
             metrics,
             asked: Asked::default().into(),
         };
@@ -297,8 +299,9 @@ impl Guardian {
         tracing::error!(actor = ActorKind::Announcer.as_str(), ?wait, "it failed and restarts");
         ctx.run_later(wait, |guardian, _| {
             if !guardian.draining {
-                guardian.announcer =
+                let announcer =
                     start_announcer(&guardian.parts, &guardian.announcer_config, &guardian.monitor);
+                guardian.announcer.send_replace(announcer);
             }
         });
     }
@@ -353,7 +356,7 @@ impl Handler<InjectPanic> for Guardian {
             (ActorKind::Journal, Some(core)) => core.journal.signal(crate::actors::journal::Panic),
             (ActorKind::Registry, Some(core)) => core.registry.signal(crate::actors::registry::Panic),
             (ActorKind::Deliveries, Some(core)) => core.deliveries.signal(crate::actors::deliveries::Panic),
-            (ActorKind::Announcer, _) => self.announcer.signal(announcer::Panic),
+            (ActorKind::Announcer, _) => self.announcer.borrow().signal(announcer::Panic),
             (ActorKind::Scheduler, Some(core)) => core.scheduler.signal(crate::actors::scheduler::Panic),
             (kind, _) => tracing::warn!(actor = kind.as_str(), "no such part of the core to panic"),
         }
@@ -369,7 +372,7 @@ impl Handler<Drain> for Guardian {
         }
         self.ready(Readiness::Draining);
         // From here on this hub's row may say that it stops.
-        self.announcer.signal(Halt);
+        self.announcer.borrow().signal(Halt);
         let draining = Draining {
             core: self.core.send_replace(None),
             listener: self.listener.clone(),

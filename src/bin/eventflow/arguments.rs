@@ -72,19 +72,25 @@ impl Cli {
 
     /// What the definition can't say.
     fn misuse(&self) -> Option<clap::Error> {
-        let (kind, sentence) = match &self.command {
-            Command::Publish(publish) => misused_publish(publish)?,
+        let (name, (kind, sentence)) = match &self.command {
+            Command::Publish(publish) => ("publish", misused_publish(publish)?),
             Command::Schedule(schedule) if schedule.when().is_none() => {
                 let sentence = with_code(WITHOUT_DATE, code::SCHEDULE_INVALID_DATE);
-                (ErrorKind::MissingRequiredArgument, sentence)
+                ("schedule", (ErrorKind::MissingRequiredArgument, sentence))
             }
             Command::State(state) if state.is_stream() == state.pid.is_some() => {
                 let sentence = "state needs a domain and a process, or `-` alone".to_owned();
-                (ErrorKind::MissingRequiredArgument, sentence)
+                ("state", (ErrorKind::MissingRequiredArgument, sentence))
             }
             _ => return None,
         };
-        Some(Self::command().error(kind, sentence))
+        let mut program = Self::command();
+        // So that the command knows its usage.
+        program.build();
+        Some(match program.find_subcommand_mut(name) {
+            Some(command) => command.error(kind, sentence),
+            None => program.error(kind, sentence),
+        })
     }
 }
 

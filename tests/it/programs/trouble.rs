@@ -14,7 +14,8 @@ fn ends(hub: &Started, line: &str, exit: i32, code: &str) -> (String, String) {
 fn a_schedule_needs_a_date_to_come() {
     let hub = Started::new();
     let code = "E_EVENTFLOW_SPOKE_SCHEDULE_INVALID_DATE";
-    ends(&hub, "schedule orders reminded", 2, code);
+    let (_, stderr) = ends(&hub, "schedule orders reminded", 2, code);
+    assert!(stderr.contains("Usage: eventflow schedule [OPTIONS] <DOMAIN> <NAME>"), "{stderr}");
     ends(&hub, "schedule orders reminded --at 2001-01-31T12:00:00Z", 1, code);
     ends(&hub, "schedule orders reminded --at 1234567890", 1, code);
     ends(&hub, "schedule orders reminded --in 3000000d", 1, code);

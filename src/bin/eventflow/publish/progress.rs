@@ -6,7 +6,7 @@ use std::{
 };
 
 use eventflow::{spoke::PublishError, wire::Published};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::{
     failure::{sentence, with_code},
@@ -76,12 +76,18 @@ impl Progress {
 fn visible() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     // A template that it can't read leaves the default in place: the bar is there all the same.
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} lines, {per_sec}{msg}") {
-        bar.set_style(style);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} lines, {rate}{msg}") {
+        bar.set_style(style.with_key("rate", rate));
     }
     bar.tick();
     bar.enable_steady_tick(TICK);
     bar
+}
+
+/// Without the decimals of `{per_sec}`.
+fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // It writes to a string, which can't fail.
+    let _ = write!(out, "{:.0}/s", state.per_sec());
 }
 
 #[cfg(test)]

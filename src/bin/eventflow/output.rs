@@ -2,11 +2,15 @@
 
 use std::{
     io::{self, IsTerminal as _, Write},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use chrono::{DateTime, Local, TimeZone, Utc};
 use eventflow::event::Event;
+use indicatif::ProgressBar;
 
 /// The most characters of an event's data on a line for people.
 const DATA_SHOWN: usize = 160;
@@ -97,10 +101,22 @@ impl Printer {
 /// Whether what somebody else wrote to standard error ended within a line.
 static WITHIN_LINE: AtomicBool = AtomicBool::new(false);
 
+/// A bar that stays below whatever is remarked.
+static BAR: OnceLock<ProgressBar> = OnceLock::new();
+
+/// Keeps this bar below all remarks from now on; only the first one can be.
+pub(crate) fn keep_below(bar: ProgressBar) {
+    BAR.get_or_init(|| bar);
+}
+
 /// A remark for people, on a line of its own on standard error. Whether it can be written changes nothing.
 pub(crate) fn remark(text: &str) {
     let start = if WITHIN_LINE.swap(false, Ordering::Relaxed) { "\n" } else { "" };
-    let _ = writeln!(io::stderr(), "{start}eventflow: {text}");
+    let write = || drop(writeln!(io::stderr(), "{start}eventflow: {text}"));
+    match BAR.get() {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
 }
 
 /// Shows on our standard error what a command wrote to its own.

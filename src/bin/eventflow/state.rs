@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use clap::Args;
 use eventflow::{
-    event::{Data, State, code},
+    event::{State, code},
     spoke::{Spoke, SpokeConfig, StateError},
 };
 use serde::Deserialize;
@@ -125,13 +125,9 @@ fn compose_lines(mut input: impl io::BufRead) -> Result<State, Failure> {
         let Some(data) = event.data else { continue };
         let data =
             ndjson::payload(data.get()).map_err(|error| wrong(code::INVALID_DATA, &error.to_string()))?;
-        apply(&mut state, &data).map_err(|error| wrong(code::INVALID_DATA, &error.to_string()))?;
+        state.apply(&data).map_err(|error| wrong(code::INVALID_DATA, &error.to_string()))?;
     }
     Ok(state)
-}
-
-fn apply(state: &mut State, data: &Data) -> Result<(), serde_json::Error> {
-    state.apply(data)
 }
 
 fn print(state: State, printer: &mut Printer) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! Consumers that are interrupted: by a signal, by a second one, by the end of their hub.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     process::Stdio,
     time::Instant,
 };
@@ -94,6 +94,35 @@ fn a_consumer_says_when_the_hub_goes_and_comes_back() {
     // Why depends on how the killed hub's system closed its sockets.
     assert!(away.starts_with("eventflow: hub away: the ") && away.ends_with("; trying again"), "{away}");
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_stream_goes_on_where_the_hub_left_it() {
+    let hub = Started::new();
+    let mut publisher = hub
+        .client(&["publish", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = publisher.stdin.take().unwrap();
+    let mut line =
+        |id: &str| writeln!(input, "{{\"domain\":\"orders\",\"name\":\"created\",\"id\":\"{id}\"}}");
+    line("before").unwrap();
+    until("the first one is stored", || hub.client(&["show", "before"]).output().unwrap().status.success());
+    let hub = hub.restart();
+    line("after").unwrap();
+    drop(input);
+    let output = publisher.wait_with_output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    // The first one may have lost its answer: then it was sent again.
+    let counts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let stored = counts["published"].as_u64().unwrap() + counts["duplicate"].as_u64().unwrap();
+    assert_eq!((stored, &counts["refused"]), (2, &0.into()), "{counts}");
+    assert!(stderr.starts_with("eventflow: hub away: "), "{stderr}");
+    run(hub.client(&["show", "after"]), 0);
 }
 
 /// Waits for it, with a deadline.

@@ -9,7 +9,7 @@ use super::{
     lines::Lines,
     progress::{Counts, Progress},
 };
-use crate::{connect, failure::Failure, output::Printer, stop::Stop};
+use crate::{connect, failure::Failure, ndjson::MAX_LINE, output::Printer, stop::Stop};
 
 /// The most events of a batch.
 const MOST: usize = eventflow::wire::MOST_EVENTS;
@@ -31,6 +31,11 @@ async fn read() -> Result<Vec<spoke::Publish>, Failure> {
     let mut told = Progress::start(true);
     let mut events = Vec::new();
     while let Some((number, event)) = lines.next().await? {
+        if lines.bytes() > MAX_LINE {
+            let sentence =
+                format!("the batch is longer than {MAX_LINE} bytes: no hub takes one of that size");
+            return Err(Failure::new(code::EVENT_TOO_LARGE, sentence));
+        }
         match event {
             Ok(_) if events.len() == MOST => {
                 let sentence =

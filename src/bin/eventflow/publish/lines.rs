@@ -17,6 +17,7 @@ const AHEAD: usize = 64;
 pub(super) struct Lines {
     lines: mpsc::Receiver<io::Result<Input>>,
     number: u64,
+    bytes: usize,
 }
 
 impl Lines {
@@ -31,7 +32,12 @@ impl Lines {
                 }
             }
         });
-        Self { lines, number: 0 }
+        Self { lines, number: 0, bytes: 0 }
+    }
+
+    /// The bytes of the lines so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The next line that isn't empty, with its number: an event, or what is wrong with it. Safe to cancel.
@@ -40,6 +46,7 @@ impl Lines {
             self.number += 1;
             let event = match line? {
                 Input::Line(line) => {
+                    self.bytes = self.bytes.saturating_add(line.len());
                     let line = if self.number == 1 { ndjson::without_mark(&line) } else { &line };
                     if line.trim().is_empty() {
                         continue;

@@ -64,7 +64,7 @@ impl Progress {
         self.counts.refused += 1;
         self.bar.inc(1);
         self.bar.set_message(format!(", {} refused", self.counts.refused));
-        self.bar.suspend(|| output::remark(&format!("line {line}: {sentence}")));
+        output::remark(&format!("line {line}: {sentence}"));
     }
 
     /// Takes the bar away.
@@ -79,6 +79,7 @@ fn visible() -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} lines, {rate}{msg}") {
         bar.set_style(style.with_key("rate", rate));
     }
+    output::keep_below(bar.clone());
     bar.tick();
     bar.enable_steady_tick(TICK);
     bar

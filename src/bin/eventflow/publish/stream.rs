@@ -22,7 +22,7 @@ pub(super) async fn run(config: SpokeConfig, mut printer: Printer, stop: Stop) -
     let spoke = connect::connect(config, &stop).await?;
     let mut progress = Progress::start(printer.is_quiet());
     let ended = tokio::select! {
-        ended = pump(&spoke, Lines::read(), &mut progress, &stop) => ended,
+        ended = connect::telling(&spoke, pump(&spoke, Lines::read(), &mut progress, &stop)) => ended,
         () = stop.forced() => Err(CUT_SHORT),
     };
     if ended.is_ok() {

@@ -68,6 +68,7 @@ pub struct Warden {
     watch: Watch,
     tls: channel::Sender<Tls>,
     bundle: channel::Sender<Bundle>,
+    authority: channel::Sender<Arc<Authority>>,
     listener: Option<Handle<Listener>>,
     monitor: Option<Handle<Monitor>>,
     /// When the hub's own certificates are looked after next.
@@ -99,6 +100,7 @@ pub struct Commission {
     watch: Watch,
     tls: channel::Sender<Tls>,
     bundle: channel::Sender<Bundle>,
+    authority: channel::Sender<Arc<Authority>>,
 }
 
 /// What new links are let in by.
@@ -124,13 +126,20 @@ impl Commission {
         let tls = own::acceptor(&office, &established, watch.revoked())?;
         let (tls, bundle) =
             (channel::Sender::new(Tls(tls)), channel::Sender::new(established.bundle.clone()));
-        Ok(Self { office, own, established, watch, tls, bundle })
+        let authority = channel::Sender::new(established.shared_authority());
+        Ok(Self { office, own, established, watch, tls, bundle, authority })
     }
 
     /// The hub's certificates.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         self.established.authority()
+    }
+
+    /// The same, and others after each renewal.
+    #[must_use]
+    pub fn authorities(&self) -> channel::Receiver<Arc<Authority>> {
+        self.authority.subscribe()
     }
 
     /// What new links are let in by: another one after each renewal.
@@ -156,7 +165,7 @@ impl Warden {
     /// A warden who goes on from there.
     #[must_use]
     pub fn new(commission: Commission, metrics: Metrics, meter: Meter, life: Life) -> Self {
-        let Commission { office, own, established, watch, tls, bundle } = commission;
+        let Commission { office, own, established, watch, tls, bundle, authority } = commission;
         Self {
             meter,
             metrics,
@@ -167,6 +176,7 @@ impl Warden {
             watch,
             tls,
             bundle,
+            authority,
             listener: None,
             monitor: None,
             failures: 0,
@@ -229,6 +239,7 @@ impl Warden {
         self.renew_at = if self.again { SystemTime::now() } else { established.due };
         self.again = false;
         self.bundle.send_replace(established.bundle.clone());
+        self.authority.send_replace(established.shared_authority());
         self.established = established;
         self.metrics.hub().leaf_left.set(self.established.left(SystemTime::now()));
         if let Some(tls) = tls {

@@ -160,7 +160,7 @@ async fn bring_up(
     let own = OwnConfig { bundle: home.bundle_file(), hubs: hubs.to_vec() };
     let commission = Commission::prepare(office(&config, home, &id, store, &hubs)?, own).await?;
     let fingerprint = commission.authority().root_fingerprint();
-    let credentials = credentials(commission.authority());
+    let credentials = credentials(commission.authorities());
     let bundle = commission.bundle();
     let token = home.token()?;
     let threshold = door::bind(&config.admin, home)?;
@@ -295,9 +295,11 @@ fn office(
 }
 
 /// What the hub dials its peers with: it does so at its start.
-fn credentials(authority: &Authority) -> Credentials {
-    let (identity, root) = (authority.hub_identity().clone(), authority.root().clone());
-    Arc::new(move |peer| tls::peer_config(&identity, &root, peer))
+fn credentials(authorities: watch::Receiver<Arc<Authority>>) -> Credentials {
+    Arc::new(move |peer| {
+        let authority = authorities.borrow().clone();
+        tls::peer_config(authority.hub_identity(), authority.root(), peer)
+    })
 }
 
 async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError> {

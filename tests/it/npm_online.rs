@@ -1,7 +1,9 @@
 //! Promise: hubs tell each other that they are there, and their spokes; nobody else can say so, and only a hub itself
 //! says that it stops.
 
-use eventflow::{metrics::ActorKind, pki::tls::peer_uid};
+use std::time::Duration;
+
+use eventflow::{config::HubConfig, metrics::ActorKind, pki::tls::peer_uid};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -90,6 +92,7 @@ async fn any_client_may_not_say_that_a_hub_is_online() {
 /// What a fake peer heard on one link.
 struct Heard {
     uid: String,
+    leaf: Vec<u8>,
     bytes: Vec<u8>,
     hello: Vec<u8>,
 }
@@ -102,12 +105,13 @@ async fn hear(listener: &TcpListener, peer: &Peer) -> Heard {
         let read = stream.peek(&mut hello).await.unwrap();
         hello.truncate(read);
         let mut stream = peer.acceptor().accept(stream).await.unwrap();
-        let uid = peer_uid(stream.get_ref().1.peer_certificates().unwrap()).unwrap().to_string();
+        let chain = stream.get_ref().1.peer_certificates().unwrap();
+        let (uid, leaf) = (peer_uid(chain).unwrap().to_string(), chain[0].to_vec());
         stream.write_all(&[2]).await.unwrap();
         stream.flush().await.unwrap();
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await.unwrap();
-        Heard { uid, bytes, hello }
+        Heard { uid, leaf, bytes, hello }
     };
     timeout(PATIENCE, hearing).await.expect("the hub dials its peer")
 }
@@ -135,6 +139,24 @@ async fn at_its_start_a_hub_tells_each_other_hub_that_runs_and_comes_back_after_
     assert_eq!(heard.uid, info.id, "it is back, and does its work");
     let snapshot = hub.handle.metrics();
     assert_eq!((snapshot.actors["announcer"].restarts, snapshot.actors["announcer"].alive), (1, 1));
+    hub.stop().await;
+}
+
+/// The announcer may be made anew when the certificate of the start has long ended.
+#[tokio::test]
+async fn peers_are_dialed_with_the_certificate_that_stands() {
+    let short = |config: &mut HubConfig| config.certificates.hub_leaf = Duration::from_secs(3);
+    let hub = TestHub::with(short).await;
+    let npm = Npm::of(&hub).await;
+    let peer = Peer::of(&hub).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    row(&npm, PEER, listener.local_addr().unwrap().port()).await;
+    let hub = TestHub::on(hub.stop().await, short).await;
+    let first = hear(&listener, &peer).await.leaf;
+    let served = || async { hub.raw().await.stream.get_ref().1.peer_certificates().unwrap()[0].to_vec() };
+    until("another leaf is served", || async { served().await != first }).await;
+    hub.handle.inject_panic(ActorKind::Announcer);
+    assert_ne!(hear(&listener, &peer).await.leaf, first, "the one of the start is shown for ever");
     hub.stop().await;
 }
 

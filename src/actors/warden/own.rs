@@ -46,6 +46,10 @@ impl Established {
         &self.authority
     }
 
+    pub(super) fn shared_authority(&self) -> Arc<Authority> {
+        self.authority.clone()
+    }
+
     /// Seconds until the leaf ends to hold.
     pub(super) fn left(&self, now: SystemTime) -> i64 {
         self.leaf_ends.saturating_sub(unix_seconds(now))

@@ -30,7 +30,7 @@ pub enum WaitError {
         waited: Duration,
     },
     /// No event has the id that was named.
-    #[error("no event has the id {id:?}: it was never stored here")]
+    #[error("no event has the id {id:?}: it was never stored here, or is deleted")]
     NotFound {
         /// The id.
         id: String,

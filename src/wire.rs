@@ -21,6 +21,7 @@ mod reply;
 mod request;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 pub use codec::{Limits, Reader, Record, RecordError};
 pub use encode::{ControlCharacter, MAX_CLIENT_CHARS, MAX_FREE_TEXT, claim_head, event_head, event_tail};

@@ -159,7 +159,10 @@ mod tests {
                 Kind::Histogram => ["_bucket", "_sum", "_count"].map(|part| format!("{series}{part}")).into(),
                 _ => vec![series.clone()],
             };
-            assert!(all.iter().any(|name| asked.contains(&**name)), "no panel of docs/grafana.json shows {series}");
+            assert!(
+                all.iter().any(|name| asked.contains(&**name)),
+                "no panel of docs/grafana.json shows {series}"
+            );
             known.extend(all);
         }
         let unknown: Vec<_> = asked.iter().filter(|series| !known.contains(**series)).collect();

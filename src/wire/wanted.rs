@@ -40,10 +40,7 @@ mod tests {
         let event = || EventId::parse("e").unwrap();
         for (said, expected) in [
             (text(&["paid"], After::Start), r#"event named "paid" of the process "1" in "orders""#),
-            (
-                text(&[], After::Event(event())),
-                r#"event of the process "1" in "orders" after the event "e""#,
-            ),
+            (text(&[], After::Event(event())), r#"event of the process "1" in "orders" after the event "e""#),
             (
                 text(&["paid", "sent", "lost"], After::Time(5)),
                 r#"event named "paid" or one of 2 others of the process "1" in "orders" after 5 ms since 1970"#,

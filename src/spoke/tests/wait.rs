@@ -84,11 +84,13 @@ async fn a_wait_ends_in_time_if_the_hub_says_so_if_it_is_silent_and_if_there_is_
 
 #[test]
 fn a_time_out_says_what_was_waited_for_and_for_how_long() {
-    for (micros, text) in [(50_000, "50ms"), (49_001, "50ms"), (1_000_000, "1s"), (29_987_654, "30s"), (10, "1ms")]
+    for (micros, text) in
+        [(50_000, "50ms"), (49_001, "50ms"), (1_000_000, "1s"), (29_987_654, "30s"), (10, "1ms")]
     {
         let waited = Duration::from_micros(micros);
         let error = WaitError::TimedOut { what: r#"answer to the event "e1""#.to_owned(), waited };
-        let expected = format!(r#"no answer to the event "e1" came within {text}: wait again, or for longer"#);
+        let expected =
+            format!(r#"no answer to the event "e1" came within {text}: wait again, or for longer"#);
         assert_eq!(error.to_string(), expected);
     }
 }

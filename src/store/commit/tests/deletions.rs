@@ -125,10 +125,10 @@ async fn what_waits_for_its_time_is_in_no_log_and_stays_when_one_goes() {
     let answers = store.commit(vec![publish(event("published"), 1), schedule("later")]).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     let gone = deleted(one(&store, delete(log_of("order-1"), 10)).await).gone;
-    assert_eq!(gone.iter().map(|gone| (gone.id.as_str(), gone.scheduled)).collect::<Vec<_>>(), [(
-        "published",
-        false
-    )]);
+    assert_eq!(
+        gone.iter().map(|gone| (gone.id.as_str(), gone.scheduled)).collect::<Vec<_>>(),
+        [("published", false)]
+    );
     assert!(deleted(one(&store, delete(log_of("order-1"), 10)).await).gone.is_empty(), "nothing is left");
     assert_eq!(store.schedules_waiting().await.unwrap(), 1);
 

@@ -209,7 +209,9 @@ impl Spoke {
         })?;
         let (commands, received) = mpsc::channel(COMMANDS);
         let (remarks, heard) = mpsc::unbounded_channel();
-        let (report, status) = watch::channel(Status::default());
+        // The link is there, though its task hasn't run yet.
+        let linked = Status { hub: Some(link.welcome.hub.as_str().into()), ..Status::default() };
+        let (report, status) = watch::channel(linked);
         let ended = Arc::new(OnceLock::new());
         let task = Task {
             session: Session::new(Backoff::new(config.backoff.0, config.backoff.1)),

@@ -11,9 +11,11 @@
 //! - A field of a parsed message is a slice of its record, and a record never keeps more than twice its own
 //!   size in memory.
 
+mod answer;
 mod codec;
 mod encode;
 mod fields;
+mod greeting;
 mod message;
 pub mod npm;
 mod query;
@@ -23,9 +25,11 @@ mod request;
 mod tests;
 mod wanted;
 
+pub use answer::*;
 pub use codec::{Limits, Reader, Record, RecordError};
 pub use encode::{ControlCharacter, MAX_CLIENT_CHARS, MAX_FREE_TEXT, claim_head, event_head, event_tail};
 pub use fields::RecordFault;
+pub use greeting::*;
 pub use message::*;
 pub use query::*;
 pub use request::ParseLimits;

@@ -220,6 +220,7 @@ impl Deliveries {
         self.group.due(now(), &mut effects);
         self.apply(effects, ctx);
         self.look(ctx);
+        self.ask_claims(ctx);
         self.ticks += 1;
         if self.ticks.is_multiple_of(CURSOR_TICKS) {
             self.save_cursor();

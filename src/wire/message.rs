@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::query::{Association, Deletion, Ended, LogQuery, OutcomeOptions, Wait};
-use crate::event::{Domain, Event, EventId, Fault, Group, NewEvent, Pattern, Pid, Uid};
+use super::{
+    Association, Deletion, Ended, Hello, HubAddress, LogQuery, OutcomeOptions, Published, Renewed, Trace,
+    Wait, Welcome,
+};
+use crate::event::{Domain, Event, EventId, Fault, Group, NewEvent, Pattern, Pid};
 
 /// The number of a request, chosen by the client, echoed by the answer.
 pub type Req = u64;
@@ -14,67 +17,6 @@ pub type Req = u64;
 pub type Sub = u32;
 /// Names one claim on one hub start; never used twice.
 pub type Token = u64;
-
-/// The first record of a v1 client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
-    /// Program and version, for the hub's log: at most 64 characters are kept.
-    #[serde(default)]
-    pub client: String,
-}
-
-/// The hub's answer to `hello`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Welcome {
-    /// The hub's id.
-    pub hub: String,
-    /// Raised at each start of this hub.
-    pub epoch: u64,
-    /// What the client must keep to.
-    pub limits: LinkLimits,
-    /// All live hubs, this one included.
-    pub hubs: Vec<HubAddress>,
-    /// Names of optional features.
-    #[serde(default)]
-    pub features: Vec<String>,
-}
-
-/// What a v1 link must keep to. Sizes in bytes, times in milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkLimits {
-    /// Publishes un-acked at once.
-    pub window_requests: u32,
-    /// Weight of the publishes un-acked at once; a lone one always fits.
-    pub window_bytes: u64,
-    /// The data of one event.
-    pub data_bytes: u64,
-    /// One record.
-    pub record_bytes: u64,
-    /// Units of one record.
-    pub units: u32,
-    /// The most events that a consumer may ask as credit.
-    pub credit: u32,
-    /// The most bytes that a consumer holds un-acked; one event always fits.
-    pub credit_bytes: u64,
-    /// Subscriptions and consumers of one link.
-    pub subscriptions: u32,
-    /// Each end pings when it has sent nothing for so long.
-    pub ping_ms: u64,
-    /// Each end cuts the link when it has received nothing for so long.
-    pub silence_ms: u64,
-}
-
-/// Where a hub listens.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct HubAddress {
-    /// The hub's id, if known: it is then demanded of its certificate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// Host name or IP address.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-}
 
 /// How a consumer wants its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,7 +156,7 @@ pub enum Request {
     Batch {
         /// Request number.
         req: Req,
-        /// The events, at least one and at most [`MOST_EVENTS`].
+        /// The events, at least one and at most [`MOST_EVENTS`](super::MOST_EVENTS).
         events: Vec<NewEvent>,
     },
     /// `persist, req, id, domain, name, pid, rid, data`: stored, not published.
@@ -391,77 +333,6 @@ pub enum Answer {
     Renewed(Box<Renewed>),
     /// `trace, {json}`: show, after the `item` with the event.
     Trace(Box<Trace>),
-}
-
-/// Events of a batch, and of a page, at most.
-pub const MOST_EVENTS: usize = 1_000;
-
-/// A renewed leaf.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Renewed {
-    /// PEM: the leaf, then its intermediate.
-    pub cert: String,
-    /// PEM: the root; it may be another one than before.
-    pub root: String,
-    /// When the leaf ends to hold, in milliseconds since 1970.
-    pub not_after: i64,
-}
-
-/// What became of a publish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Published {
-    /// False: an event of this id and content was there already, nothing was dispatched anew.
-    pub fresh: bool,
-    /// Milliseconds since 1970, given by the store.
-    pub timestamp: i64,
-    /// The hub's sequence number; 0 if the event isn't dispatched yet.
-    pub seq: u64,
-}
-
-/// The life of an event: published by whom and when, claimed by whom, attempts with errors, outcome.
-/// Times are milliseconds since 1970.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trace {
-    /// Who published it, if it is published.
-    pub publisher: Option<Uid>,
-    /// When it was published.
-    pub published: Option<i64>,
-    /// The hub that serves it.
-    pub hub: Option<Uid>,
-    /// Its sequence number there.
-    pub seq: Option<u64>,
-    /// When it is or was due, if it was scheduled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scheduled: Option<i64>,
-    /// `persisted`, `scheduled`, `pending`, `orphan`, `claimed`, `success`, `dead` or `expired`, for the default group.
-    pub state: String,
-    /// Who holds it or brought it to its end.
-    pub consumer: Option<Uid>,
-    /// When it ended.
-    pub ended: Option<i64>,
-    /// Deliveries that ended without success, oldest first; at most the last 20.
-    pub attempts: Vec<Attempt>,
-}
-
-/// A delivery that ended without success.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// 1 is the first.
-    pub number: u32,
-    /// The group; none is the default one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<Group>,
-    /// Who had it.
-    pub consumer: Uid,
-    /// When it was handed out.
-    pub started: i64,
-    /// When it ended.
-    pub ended: i64,
-    /// `nack`, `link lost`, …
-    pub reason: String,
-    /// The error text that the consumer gave; of a long one the first 256 and the last 768 bytes.
-    #[serde(default)]
-    pub error: String,
 }
 
 /// A request that can't be taken: answered by `err` with its number (0 if it had none); the link stays.

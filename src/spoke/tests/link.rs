@@ -19,6 +19,21 @@ async fn a_wrong_first_byte_is_a_connect_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_spoke_that_connected_stands_linked_from_the_first_look() {
+    let mut hub = FakeHub::new();
+    let connecting = Spoke::connect_by(config(), hub.connector.clone(), credentials());
+    let accepting = tokio::spawn(async move {
+        let mut link = hub.accept().await;
+        link.welcome(limits()).await;
+        link
+    });
+    let spoke = connecting.await.unwrap();
+    // Its task had no turn yet: nothing was awaited since.
+    assert_eq!(spoke.status().hub.as_deref(), Some("HUB-1.EVENTFLOW-HUB"));
+    accepting.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn connect_ends_at_its_deadline_and_says_what_happened_where() {
     let mut hub = FakeHub::new();
     let mut config = config();

@@ -18,6 +18,7 @@
 
 mod access;
 mod backup;
+mod body;
 mod certificates;
 mod endpoint;
 mod inspect;

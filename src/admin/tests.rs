@@ -1,5 +1,7 @@
 //! Over real sockets: what a monitoring system and a browser would see.
 
+mod crowds;
+
 use std::time::Duration;
 
 use tokio::{

@@ -10,6 +10,7 @@
 mod bindings;
 mod certificates;
 mod commit;
+mod damage;
 mod deletion;
 mod entity;
 mod error;

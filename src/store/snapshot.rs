@@ -59,7 +59,8 @@ impl Store {
             StoreError::Folder { action: "make the copy", path: to.to_owned(), source: Arc::new(source) }
         })?;
         let wanted = Wanted::default();
-        copy(file, target, &wanted).await.map_err(|error| refused(query_error(error)))?;
+        let copied = copy(file, target, &wanted).await.map_err(query_error);
+        self.writer.damage().look(copied).map_err(&refused)?;
         let found = check(to, &wanted).await.map_err(|error| refused(query_error(error)))?;
         if found == "ok" {
             return Ok(());

@@ -24,13 +24,11 @@ use issue::{Pair, Role, issue};
 pub use rows::{CertificateRow, CertificateRows};
 pub use signer::{Leaf, Signer};
 
+pub use super::ids::ROOT_ID;
 use super::{
     Bundle, DEFAULT_HUB_NAME, DEFAULT_SPOKE_NAME, Identity, PkiError, Secret, check_name, new_id, x509,
 };
 use crate::wire::HubAddress;
-
-/// The UID of the root.
-pub const ROOT_ID: &str = "EVENTFLOW-ROOT-CA";
 
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 

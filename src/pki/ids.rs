@@ -4,10 +4,13 @@ use std::time::SystemTime;
 
 use rustls::pki_types::DnsName;
 
-use super::PkiError;
+use super::{PkiError, x509};
 
 /// The most characters that a configured name may have, so that every id fits the 64 of the database.
 pub const MAX_NAME: usize = 39;
+
+/// The UID of the root.
+pub const ROOT_ID: &str = "EVENTFLOW-ROOT-CA";
 
 const CHARACTERISTICS: [&str; 32] = [
     "AMBER", "BOLD", "BRIGHT", "BRISK", "CALM", "CLEVER", "COPPER", "CRISP", "DEFT", "EAGER", "FLEET",
@@ -48,7 +51,8 @@ fn base36(mut value: u64) -> String {
     }
 }
 
-/// Checks a configured name: letters, digits, dots and hyphens, at most [`MAX_NAME`], usable in a DNS name.
+/// Checks a configured name: letters, digits, dots and hyphens, at most [`MAX_NAME`], usable in a DNS name. The root's
+/// isn't free, nor is one under it.
 ///
 /// # Errors
 /// [`PkiError::Name`] says what is wrong.
@@ -61,6 +65,8 @@ pub fn check_name(name: &str) -> Result<(), PkiError> {
         "is longer than 39 characters, and no id under it would fit 64: shorten it"
     } else if name.ends_with('.') || DnsName::try_from(format!("any.{name}")).is_err() {
         "is no DNS name: no dot at an end or beside a dot, no hyphen at the start or end of a part"
+    } else if name.eq_ignore_ascii_case(ROOT_ID) || x509::lies_under(name, ROOT_ID) {
+        "is that of the root, or under it, and what it issues must stand under an intermediate: choose another"
     } else {
         return Ok(());
     };
@@ -108,7 +114,24 @@ mod tests {
         for good in ["EVENTFLOW-HUB", "a", "shop.example", "X1"] {
             check_name(good).unwrap();
         }
-        for bad in ["", "a b", "a_b", "ä", "a..b", ".a", "a.", "-a", "a-", &"a".repeat(40)] {
+        for good in ["EVENTFLOW-ROOT-CAS", "MY-EVENTFLOW-ROOT-CA"] {
+            check_name(good).unwrap();
+        }
+        for bad in [
+            ROOT_ID,
+            "eventflow-root-ca",
+            "Shop.Eventflow-Root-CA",
+            "",
+            "a b",
+            "a_b",
+            "ä",
+            "a..b",
+            ".a",
+            "a.",
+            "-a",
+            "a-",
+            &"a".repeat(40),
+        ] {
             let error = check_name(bad).unwrap_err();
             assert_eq!(error.code(), "E_EVENTFLOW_HUB_INVALID_CONFIG_NAME", "{bad}");
         }

@@ -157,6 +157,10 @@ impl<R: CertificateRows> Keeper<'_, R> {
     ) -> Result<Option<&'static str>, PkiError> {
         let der = single(row)?;
         let certificate = x509::parse(&der, &row.id)?;
+        if role == Role::Intermediate && !certificate.is_ca() {
+            let reason = "is the id of a leaf that stands, and can't stand above others: choose another";
+            return Err(PkiError::Name { name: row.id.clone(), reason });
+        }
         if due(&der, role)? <= self.now {
             return Ok(Some("its time is over, or nearly"));
         }

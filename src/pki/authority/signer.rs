@@ -39,7 +39,8 @@ impl Signer {
     ///
     /// # Errors
     /// [`PkiError::AuthorityGone`] if the root or the intermediate is missing or revoked, the root has expired, or the
-    /// intermediate isn't signed by it; [`PkiError::Rows`], [`PkiError::Vault`].
+    /// intermediate isn't signed by it; [`PkiError::Name`] if the name can't stand above leaves; [`PkiError::Rows`],
+    /// [`PkiError::Vault`].
     pub async fn open(
         rows: &impl CertificateRows,
         vault: &Vault,
@@ -47,6 +48,7 @@ impl Signer {
         lifetimes: Lifetimes,
         now: SystemTime,
     ) -> Result<Self, PkiError> {
+        check_name(name)?;
         let root = single(&standing(rows, ROOT_ID, now).await?)?;
         let row = current(rows, name).await?;
         if due(&single(&row)?, Role::Intermediate)? <= now {
@@ -188,6 +190,20 @@ mod tests {
         let leaf = signer.certify(SPOKE_ID, key.public_key(), 100_000 * DAY, now).await.unwrap();
         let intermediate = rows.current(NAME).await.unwrap().unwrap();
         assert_eq!(leaf.not_after, intermediate.validity, "none outlives its issuer");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_issued_under_the_root_or_a_leaf() {
+        let (rows, _) = established().await;
+        let (lives, now) = (Lifetimes::default(), SystemTime::now());
+        let leaf = rows.current(HUB_ID).await.unwrap();
+        for name in [ROOT_ID, "a.eventflow-root-ca", HUB_ID] {
+            let made = Signer::open_or_make(&rows, &vault(), name, lives, now).await;
+            assert_eq!(made.unwrap_err().code(), "E_EVENTFLOW_HUB_INVALID_CONFIG_NAME", "{name}");
+        }
+        assert_eq!(rows.current(HUB_ID).await.unwrap(), leaf);
+        let error = Signer::open(&rows, &vault(), ROOT_ID, lives, now).await.unwrap_err();
+        assert_eq!(error.code(), "E_EVENTFLOW_HUB_INVALID_CONFIG_NAME");
     }
 
     #[tokio::test]

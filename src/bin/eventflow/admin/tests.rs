@@ -57,7 +57,7 @@ async fn got(answer: &str) -> Result<Value, (String, String)> {
 
 fn told(failure: Failure) -> (String, String) {
     match failure {
-        Failure::Told { code, sentence } => (code, sentence),
+        Failure::Told { code, sentence } | Failure::Misused { code, sentence } => (code, sentence),
         Failure::Silent { exit } => panic!("it says nothing and exits with {exit}"),
     }
 }

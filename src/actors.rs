@@ -20,6 +20,7 @@ pub mod monitor;
 pub mod npm;
 pub mod outlet;
 pub mod registry;
+pub mod round;
 pub mod scheduler;
 pub mod snapshot;
 pub mod waiters;

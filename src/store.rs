@@ -41,7 +41,7 @@ pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
-pub use leaves::{LogLine, REVOKED_PAGE};
+pub use leaves::LogLine;
 pub use page::{LogKey, PidKey};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;

@@ -121,7 +121,7 @@ impl Commission {
     pub async fn prepare(office: Office, own: OwnConfig) -> Result<Self, PkiError> {
         let now = unix_seconds(SystemTime::now());
         let revoked = Look::whole(now).read(&office.store).await;
-        let watch = Watch::new(&revoked.map_err(|error| PkiError::Rows(Box::new(error)))?, now);
+        let watch = Watch::new(revoked.map_err(|error| PkiError::Rows(Box::new(error)))?, now);
         let established = own::establish(&office, &own, &watch.revoked()).await?;
         let tls = own::acceptor(&office, &established, watch.revoked())?;
         let (tls, bundle) =
@@ -271,7 +271,7 @@ impl Warden {
             warden.looking = false;
             warden.look_at = Instant::now() + LOOK;
             let fresh = match read {
-                Ok(rows) => warden.watch.take(look, &rows),
+                Ok(found) => warden.watch.take(look, found),
                 Err(error) => {
                     tracing::error!(%error, "it isn't known what was revoked since; trying again");
                     0

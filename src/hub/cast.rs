@@ -92,17 +92,14 @@ impl<T: Send + 'static> Question<T> {
     where
         F: Future<Output = Result<T, MailError>> + Send + 'static,
     {
+        let Some(ask) = ask else { return Err(Told::Gone) };
         // An answer that came after its time is of no use now.
-        let open = self.0.take_if(|_| ask.is_some()).filter(|open| !open.is_finished());
-        let Some(mut open) = open.or_else(|| ask.map(tokio::spawn)) else { return Err(Told::Gone) };
-        match timeout_at(deadline, &mut open).await {
-            Ok(Ok(Ok(answer))) => Ok(answer),
-            Ok(_) => Err(Told::Gone),
-            Err(_) => {
-                self.0 = Some(open);
-                Err(Told::Late)
-            }
-        }
+        self.0.take_if(|open| open.is_finished());
+        // It stays in its place while it is awaited: whoever looks may give up at any moment.
+        let answer = timeout_at(deadline, self.0.get_or_insert_with(|| tokio::spawn(ask))).await;
+        let answer = answer.map_err(|_| Told::Late)?;
+        self.0 = None;
+        answer.ok().and_then(Result::ok).ok_or(Told::Gone)
     }
 }
 
@@ -264,5 +261,36 @@ impl Cast {
                 .collect(),
             busiest: links.into_iter().map(state).collect(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::pending,
+        pin::pin,
+        sync::atomic::{AtomicUsize, Ordering},
+        task::{Context, Waker},
+    };
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_gives_up_leaves_the_question_open() {
+        let (mut question, asked) = (Question::<State>::default(), Arc::new(AtomicUsize::new(0)));
+        let stuck = || {
+            let asked = asked.clone();
+            Some(async move {
+                asked.fetch_add(1, Ordering::Relaxed);
+                pending().await
+            })
+        };
+        for _ in 0..3 {
+            let until = pin!(question.until(Instant::now() + DEADLINE, stuck()));
+            assert!(until.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(question.until(Instant::now() + DEADLINE, stuck()).await, Err(Told::Late)));
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
     }
 }

@@ -61,22 +61,29 @@ impl Revoked {
         self.ends.is_empty()
     }
 
-    /// Whether a row's certificate is among them.
+    /// How many of another set's certificates aren't among them.
     #[must_use]
-    pub fn has(&self, row: &CertificateRow) -> bool {
-        fingerprint(row).is_some_and(|fingerprint| self.ends.contains_key(&fingerprint))
+    pub fn lacks(&self, other: &Self) -> usize {
+        other.ends.keys().filter(|fingerprint| !self.ends.contains_key(fingerprint)).count()
     }
 
     /// Takes a revoked row. True: it says something new.
     pub fn add(&mut self, row: &CertificateRow) -> bool {
-        if !is_cut(row) {
+        is_cut(row) && fingerprint(row).is_some_and(|fingerprint| self.insert(fingerprint, row.validity))
+    }
+
+    /// Takes what another set has.
+    pub fn merge(&mut self, other: Self) {
+        for (fingerprint, end) in other.ends {
+            self.insert(fingerprint, end);
+        }
+    }
+
+    fn insert(&mut self, fingerprint: Fingerprint, end: i64) -> bool {
+        if self.ends.insert(fingerprint, end).is_some() {
             return false;
         }
-        let Some(fingerprint) = fingerprint(row) else { return false };
-        if self.ends.insert(fingerprint, row.validity).is_some() {
-            return false;
-        }
-        self.by_end.insert((row.validity, fingerprint));
+        self.by_end.insert((end, fingerprint));
         while self.ends.len() > MOST
             && let Some((_, first)) = self.by_end.pop_first()
         {

@@ -1,5 +1,6 @@
 //! Leaves that were handed out, and what is revoked.
 
+use chrono::NaiveDateTime;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseConnection, DbErr, EntityTrait,
     PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr,
@@ -14,10 +15,8 @@ use super::{
 };
 use crate::pki::CertificateRow;
 
-/// Rows of revoked certificates that are read at once, at most.
-pub const REVOKED_PAGE: usize = 10_000;
-/// The same for the database.
-const MOST_ROWS: u64 = REVOKED_PAGE as u64;
+/// Rows of one id that are looked at, at most.
+const MOST_ROWS: u64 = 10_000;
 
 /// A line for the `log` table that is written with what it is about, or not at all.
 #[derive(Debug, Clone)]
@@ -79,8 +78,9 @@ impl Store {
         transaction.end(revoked).await.map_err(refused)
     }
 
-    /// The certificates that hold at `now` and were revoked at `since` or later (both in seconds since 1970), the
-    /// earliest first, at most [`REVOKED_PAGE`].
+    /// The certificates that hold at `now` and were revoked at `since` or later (both in seconds since 1970), without
+    /// their keys: by version and id, from behind `after` on, at most `limit`. A row whose version changes meanwhile gets
+    /// a higher one, so that pages don't miss it.
     ///
     /// # Errors
     /// Whatever the database says.
@@ -88,15 +88,32 @@ impl Store {
         &self,
         since: i64,
         now: i64,
+        after: Option<(u32, &str)>,
+        limit: u64,
     ) -> Result<Vec<CertificateRow>, StoreError> {
-        let rows = certificate::Entity::find()
+        let mut query = certificate::Entity::find()
             .filter(Column::Revoked.gte(seconds(since)))
-            .filter(Column::Validity.gte(seconds(now)))
-            .order_by_asc(Column::Revoked)
-            .limit(MOST_ROWS)
+            .filter(Column::Validity.gte(seconds(now)));
+        if let Some((version, id)) = after {
+            let same = Condition::all().add(Column::Version.eq(version)).add(Column::Id.gt(id));
+            query = query.filter(Condition::any().add(Column::Version.gt(version)).add(same));
+        }
+        let rows = query
+            .select_only()
+            .columns([Column::Version, Column::Id, Column::Cert, Column::Validity, Column::Revoked])
+            .order_by_asc(Column::Version)
+            .order_by_asc(Column::Id)
+            .limit(limit)
+            .into_tuple::<(u32, String, String, NaiveDateTime, Option<NaiveDateTime>)>()
             .all(&self.readers)
-            .await;
-        rows.map(into_rows).map_err(refused("look for revoked certificates"))
+            .await
+            .map_err(refused("look for revoked certificates"))?;
+        let row = |(version, id, cert, validity, revoked): (_, String, _, _, Option<_>)| CertificateRow {
+            version,
+            revoked: revoked.map(unix),
+            ..CertificateRow::keyless(&id, cert, unix(validity))
+        };
+        Ok(rows.into_iter().map(row).collect())
     }
 
     /// Certificates by id, the one in use before its predecessors, from behind `after` (id and version) on; at most
@@ -220,6 +237,10 @@ fn into_rows(rows: Vec<certificate::Model>) -> Vec<CertificateRow> {
     rows.into_iter().map(Into::into).collect()
 }
 
-fn seconds(at: i64) -> chrono::NaiveDateTime {
+fn seconds(at: i64) -> NaiveDateTime {
     time::datetime(at.saturating_mul(1_000))
+}
+
+fn unix(at: NaiveDateTime) -> i64 {
+    at.and_utc().timestamp()
 }

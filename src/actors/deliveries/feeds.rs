@@ -7,7 +7,10 @@ use std::{
 };
 
 use crate::{
-    actors::outlet::{LinkId, Outlet},
+    actors::{
+        outlet::{LinkId, Outlet},
+        round::round,
+    },
     event::{EventId, Pattern},
 };
 
@@ -15,8 +18,10 @@ use crate::{
 pub const HUNDRED: usize = 100;
 /// The next hundred comes when these are claimed, or after so many milliseconds.
 const PAUSE: i64 = 10_000;
-/// Looks into the database at once, over all links.
+/// Pages that are read at once, over all links.
 const MOST_LOOKS: usize = 4;
+/// Links whose claims are asked for at once.
+const MOST_ASKED: usize = 64;
 
 /// One subscription's way through the past.
 #[derive(Debug)]
@@ -43,30 +48,22 @@ enum State {
     Told { ids: Vec<EventId>, until: i64 },
 }
 
-/// Something to look up in the database. The answer comes with the ticket.
+/// A page to read from the database: open events of this domain and name above this number. The answer comes with the
+/// ticket.
 #[derive(Debug)]
 pub struct Look {
     /// Give it back with the answer.
     pub ticket: Ticket,
-    /// What to look for.
-    pub what: What,
+    /// Above this number.
+    pub after: u64,
+    /// The domain.
+    pub domain: Pattern,
+    /// The name.
+    pub name: Pattern,
 }
 
-/// What to look for.
-#[derive(Debug)]
-pub enum What {
-    /// Open events of this domain and name above this number.
-    Page {
-        /// Above this number.
-        after: u64,
-        /// The domain.
-        domain: Pattern,
-        /// The name.
-        name: Pattern,
-    },
-    /// Whether any of these isn't claimed yet.
-    Unclaimed(Vec<EventId>),
-}
+/// Events, and whose answer it is whether any of them isn't claimed yet.
+pub type Question = (Ticket, Vec<EventId>);
 
 /// Tells an answer that is still wanted from one that isn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +87,14 @@ pub struct Telling {
 #[derive(Debug, Default)]
 pub struct Feeds {
     links: BTreeMap<LinkId, VecDeque<(u64, Feed)>>,
-    /// Looks that are under way.
+    /// Pages that are being read.
     looking: usize,
+    /// The link that had the last of them.
+    last_look: Option<LinkId>,
+    /// Claims are being looked at.
+    asking: bool,
+    /// The last link whose claims were asked for.
+    last_asked: Option<LinkId>,
     made: u64,
 }
 
@@ -123,27 +126,54 @@ impl Feeds {
         self.links.remove(&link);
     }
 
-    /// What to look up now. Asked again only after an answer.
+    /// Which pages to read now: the links have their turns.
     pub fn looks(&mut self, now: i64) -> Vec<Look> {
+        let free = MOST_LOOKS.saturating_sub(self.looking);
+        let wants = |link: &&LinkId| {
+            self.first(**link).is_some_and(|(_, feed)| match &feed.state {
+                State::Looking => false,
+                State::Told { until, .. } => *until <= now,
+                State::Ready => true,
+            })
+        };
+        let links: Vec<_> =
+            round(&self.links, self.last_look.as_ref()).filter(wants).take(free).copied().collect();
         let mut looks = Vec::new();
-        for (link, feeds) in &mut self.links {
-            if self.looking >= MOST_LOOKS {
-                break;
-            }
-            let Some((number, feed)) = feeds.front_mut() else { continue };
-            let what = match &mut feed.state {
-                State::Looking => continue,
-                State::Told { ids, until } if *until > now && !ids.is_empty() => What::Unclaimed(ids.clone()),
-                State::Told { until, .. } if *until > now => continue,
-                State::Ready | State::Told { .. } => {
-                    feed.state = State::Looking;
-                    What::Page { after: feed.after, domain: feed.domain.clone(), name: feed.name.clone() }
-                }
+        for link in links {
+            let Some((number, feed)) = self.links.get_mut(&link).and_then(VecDeque::front_mut) else {
+                continue;
             };
+            feed.state = State::Looking;
+            let (after, domain, name) = (feed.after, feed.domain.clone(), feed.name.clone());
+            looks.push(Look { ticket: Ticket { link, number: *number }, after, domain, name });
             self.looking += 1;
-            looks.push(Look { ticket: Ticket { link: *link, number: *number }, what });
+            self.last_look = Some(link);
         }
         looks
+    }
+
+    /// Whose claims to look at now, beside the pages; none while others are looked at. Here too the links have their
+    /// turns; who waits for its turn has its pause all the same.
+    pub fn questions(&mut self, now: i64) -> Vec<Question> {
+        if self.asking {
+            return Vec::new();
+        }
+        let question = |link: &LinkId| {
+            let (number, feed) = self.first(*link)?;
+            match &feed.state {
+                State::Told { ids, until } if *until > now && !ids.is_empty() => {
+                    Some((Ticket { link: *link, number: *number }, ids.clone()))
+                }
+                _ => None,
+            }
+        };
+        let questions: Vec<_> =
+            round(&self.links, self.last_asked.as_ref()).filter_map(question).take(MOST_ASKED).collect();
+        if let Some((last, _)) = questions.last() {
+            self.asking = true;
+            self.last_asked = Some(last.link);
+        }
+        questions
     }
 
     /// Where the feed goes, if a page of it is still wanted.
@@ -178,14 +208,20 @@ impl Feeds {
         now + PAUSE
     }
 
-    /// Whether any of what it was told of isn't claimed yet, if that could be found out.
-    pub fn looked(&mut self, ticket: Ticket, unclaimed: Option<bool>) {
-        self.looking = self.looking.saturating_sub(1);
-        if let Some(feed) = self.front(ticket)
-            && unclaimed == Some(false)
-        {
-            feed.state = State::Ready;
+    /// All that these links were told of is claimed: they want what is next.
+    pub fn claimed(&mut self, all: Vec<Ticket>) {
+        self.asking = false;
+        for ticket in all {
+            if let Some(feed) = self.front(ticket)
+                && let State::Told { .. } = feed.state
+            {
+                feed.state = State::Ready;
+            }
         }
+    }
+
+    fn first(&self, link: LinkId) -> Option<&(u64, Feed)> {
+        self.links.get(&link)?.front()
     }
 
     fn front(&mut self, ticket: Ticket) -> Option<&mut Feed> {
@@ -223,26 +259,28 @@ mod tests {
         begin(&mut feeds, 1, "a");
         begin(&mut feeds, 1, "b");
         let look = feeds.looks(0).pop().unwrap();
-        assert!(matches!(look.what, What::Page { after: 10, .. }));
+        assert_eq!(look.after, 10);
         assert!(feeds.looks(0).is_empty(), "one of a link at a time");
         assert_eq!(feeds.page(look.ticket).unwrap().upto, 99);
         feeds.told(look.ticket, ids(2), Some((50, Feeds::until(0))));
 
-        let look = feeds.looks(1_000).pop().unwrap();
-        assert!(matches!(&look.what, What::Unclaimed(ids) if ids.len() == 2));
-        feeds.looked(look.ticket, Some(true));
-        let look = feeds.looks(2_000).pop().unwrap();
-        feeds.looked(look.ticket, Some(false));
+        let (ticket, asked) = feeds.questions(1_000).pop().unwrap();
+        assert_eq!(asked.len(), 2);
+        assert!(feeds.questions(1_000).is_empty(), "it is asked already");
+        feeds.claimed(Vec::new());
+        assert!(feeds.looks(2_000).is_empty());
+        assert_eq!(feeds.questions(2_000).pop().unwrap().0, ticket);
+        feeds.claimed(vec![ticket]);
         let look = feeds.looks(3_000).pop().unwrap();
-        assert!(matches!(look.what, What::Page { after: 50, .. }), "they are claimed");
+        assert_eq!(look.after, 50, "they are claimed");
         assert!(feeds.page(look.ticket).is_some());
         feeds.told(look.ticket, ids(2), Some((60, Feeds::until(3_000))));
         let look = feeds.looks(3_000 + PAUSE).pop().unwrap();
-        assert!(matches!(look.what, What::Page { after: 60, .. }), "the pause is over");
+        assert_eq!(look.after, 60, "the pause is over");
         assert!(feeds.page(look.ticket).is_some());
         feeds.told(look.ticket, Vec::new(), None);
         let next = feeds.looks(0).pop().unwrap();
-        assert!(matches!(next.what, What::Page { name, .. } if name == pattern("b")));
+        assert_eq!(next.name, pattern("b"));
     }
 
     #[test]
@@ -257,5 +295,51 @@ mod tests {
         feeds.link_gone(LinkId(1));
         assert!(feeds.page(looks[0].ticket).is_none() && feeds.page(looks[1].ticket).is_none());
         assert_eq!(feeds.looks(0).len(), 2);
+    }
+
+    #[test]
+    fn links_that_never_claim_keep_nothing_from_others() {
+        const LINKS: u64 = 200;
+        let mut feeds = Feeds::default();
+        for link in 0..LINKS {
+            begin(&mut feeds, link, "a");
+        }
+        let (mut pages, mut asked) = (BTreeMap::<LinkId, u64>::new(), BTreeMap::<LinkId, u64>::new());
+        for second in 0..60 {
+            let now = second * 1_000;
+            loop {
+                let looks = feeds.looks(now);
+                if looks.is_empty() {
+                    break;
+                }
+                for Look { ticket, after, .. } in looks {
+                    feeds.page(ticket).unwrap();
+                    feeds.told(ticket, ids(1), Some((after + 1, Feeds::until(now))));
+                    *pages.entry(ticket.link).or_default() += 1;
+                }
+            }
+            feeds.questions(now).iter().for_each(|(ticket, _)| *asked.entry(ticket.link).or_default() += 1);
+            feeds.claimed(Vec::new());
+        }
+        assert_eq!(pages.len() as u64, LINKS);
+        assert!(pages.values().all(|pages| *pages == 6), "each as its pauses allow: {pages:?}");
+        assert!(asked.len() as u64 == LINKS && asked.values().all(|times| *times >= 15), "{asked:?}");
+    }
+
+    #[test]
+    fn many_links_have_their_turns_though_a_page_takes_its_time() {
+        let mut feeds = Feeds::default();
+        for link in 1..=6 {
+            begin(&mut feeds, link, "a");
+        }
+        let mut pages = BTreeMap::<LinkId, u64>::new();
+        for now in (0..60).map(|turn| turn * PAUSE) {
+            for Look { ticket, .. } in feeds.looks(now) {
+                feeds.page(ticket).unwrap();
+                feeds.told(ticket, ids(1), Some((20, Feeds::until(now))));
+                *pages.entry(ticket.link).or_default() += 1;
+            }
+        }
+        assert_eq!(pages.into_values().collect::<Vec<_>>(), [40; 6]);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 
 use super::{
-    Deliveries, NpmCame, PAGE_BYTES, PAGE_EVENTS,
+    Deliveries, NpmCame, NpmLeft, PAGE_BYTES, PAGE_EVENTS,
     effects::Effects,
-    feeds::{Feeds, HUNDRED, Look, Telling, Ticket, What},
+    feeds::{Feeds, HUNDRED, Look, Question, Telling, Ticket},
 };
 use crate::{
     actors::{
@@ -15,7 +15,7 @@ use crate::{
         dispatched::Dispatched,
         outlet::{Frame, LinkId, Outlet},
     },
-    store::{OpenEvent, StoreError},
+    store::{OpenEvent, Store, StoreError},
 };
 
 impl Deliveries {
@@ -51,30 +51,29 @@ impl Deliveries {
         self.look(ctx);
     }
 
-    /// Starts the looks into the database that the feeds want now.
+    /// Reads the pages that the feeds want now.
     pub(super) fn look(&mut self, ctx: &mut Context<Self>) {
-        for Look { ticket, what } in self.feeds.looks(now()) {
+        for Look { ticket, after, domain, name } in self.feeds.looks(now()) {
             let (store, hub) = (self.store.clone(), self.config.hub.clone());
-            match what {
-                What::Page { after, domain, name } => {
-                    let read = async move {
-                        store.open_page(&hub, after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await
-                    };
-                    ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
-                        deliveries.past(ticket, after, result, ctx);
-                    }));
-                }
-                What::Unclaimed(ids) => {
-                    let read = async move { store.any_unclaimed(&ids).await };
-                    ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
-                        let unclaimed = result.inspect_err(cannot_read).ok();
-                        deliveries.feeds.looked(ticket, unclaimed);
-                        if unclaimed == Some(false) {
-                            deliveries.look(ctx);
-                        }
-                    }));
-                }
-            }
+            let read =
+                async move { store.open_page(&hub, after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await };
+            ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
+                deliveries.past(ticket, after, result, ctx);
+                // Its place is free for another one's.
+                deliveries.look(ctx);
+            }));
+        }
+    }
+
+    /// Looks whether links have claimed what they were told of.
+    pub(super) fn ask_claims(&mut self, ctx: &mut Context<Self>) {
+        let questions = self.feeds.questions(now());
+        if !questions.is_empty() {
+            let claimed = all_claimed(self.store.clone(), questions);
+            ctx.spawn(claimed.into_actor(self).map(|claimed, deliveries, ctx| {
+                deliveries.feeds.claimed(claimed);
+                deliveries.look(ctx);
+            }));
         }
     }
 
@@ -123,13 +122,36 @@ impl Deliveries {
             scanned = seq;
             next = more.then(|| (scanned, if ids.is_empty() { 0 } else { Feeds::until(now) }));
         }
-        let go_on = ids.is_empty() && next.is_some_and(|(_, until)| until <= now);
         self.feeds.told(ticket, ids, next);
         self.apply(effects, ctx);
-        if go_on {
-            self.look(ctx);
+    }
+}
+
+impl Handler<NpmCame> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: NpmCame, ctx: &mut Self::Context) {
+        self.npm_came(message, ctx);
+    }
+}
+
+impl Handler<NpmLeft> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: NpmLeft, _: &mut Self::Context) {
+        self.feeds.end(message.link, &message.domain, &message.name);
+    }
+}
+
+/// Whose events are all claimed: one question after the other, on one reader.
+async fn all_claimed(store: Store, questions: Vec<Question>) -> Vec<Ticket> {
+    let mut claimed = Vec::new();
+    for (ticket, ids) in questions {
+        if store.any_unclaimed(&ids).await.inspect_err(cannot_read).is_ok_and(|any| !any) {
+            claimed.push(ticket);
         }
     }
+    claimed
 }
 
 fn cannot_read(error: &StoreError) {

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use crate::{
     pki::{CertificateRow, Revoked},
-    store::{REVOKED_PAGE, Store, StoreError},
+    store::{Store, StoreError},
 };
 
 /// A look goes back this far behind the latest revocation that was seen, in seconds: clocks differ, and a revocation
@@ -12,6 +12,8 @@ use crate::{
 const OVERLAP: i64 = 3_600;
 /// One look of so many reads everything anew: for what was dated further back, or is revoked no longer.
 const WHOLE: u32 = 12;
+/// Rows that are read at once.
+const PAGE: usize = 1_000;
 
 /// The set of revoked certificates, and how far it was looked.
 #[derive(Debug)]
@@ -38,30 +40,47 @@ impl Look {
         Self { since: 0, now }
     }
 
-    /// Reads what a database says, page by page.
-    pub(super) async fn read(self, store: &Store) -> Result<Vec<CertificateRow>, StoreError> {
-        let (mut since, mut rows) = (self.since, Vec::new());
+    /// Reads what a database says.
+    pub(super) async fn read(self, store: &Store) -> Result<Found, StoreError> {
+        self.read_by(PAGE, store).await
+    }
+
+    /// The same, in pages of so many rows: of each only what is to be remembered is kept.
+    async fn read_by(self, size: usize, store: &Store) -> Result<Found, StoreError> {
+        let (mut found, mut page) = (Found::default(), Vec::<CertificateRow>::new());
         loop {
-            let page = store.revoked_certificates(since, self.now).await?;
-            let last = page.last().and_then(|row| row.revoked);
-            let is_full = page.len() >= REVOKED_PAGE;
-            rows.extend(page);
-            match last {
-                // Within one second of a full page some may be passed over: 10,000 revocations in it are needed.
-                Some(last) if is_full => since = last.max(since + 1),
-                _ => return Ok(rows),
+            let after = page.last().map(|row| (row.version, row.id.as_str()));
+            page = store.revoked_certificates(self.since, self.now, after, size as u64).await?;
+            page.iter().for_each(|row| found.add(row));
+            if page.len() < size {
+                return Ok(found);
             }
         }
+    }
+}
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    revoked: Revoked,
+    /// The time of the latest revocation, in seconds since 1970.
+    latest: i64,
+}
+
+impl Found {
+    fn add(&mut self, row: &CertificateRow) {
+        self.revoked.add(row);
+        self.latest = self.latest.max(row.revoked.unwrap_or_default());
     }
 }
 
 impl Watch {
     /// Begins with what a whole look found.
     #[must_use]
-    pub(super) fn new(rows: &[CertificateRow], now: i64) -> Self {
+    pub(super) fn new(found: Found, now: i64) -> Self {
         let mut watch =
             Self { revoked: watch::Sender::new(Revoked::default()), seen: 0, looks: 0, added: false };
-        watch.take(Look::whole(now), rows);
+        watch.take(Look::whole(now), found);
         watch
     }
 
@@ -78,16 +97,19 @@ impl Watch {
     }
 
     /// Takes what a look found; how many of it are new.
-    pub(super) fn take(&mut self, look: Look, rows: &[CertificateRow]) -> usize {
+    pub(super) fn take(&mut self, look: Look, found: Found) -> usize {
         // A date in the future would hide what comes before it.
-        let latest = rows.iter().filter_map(|row| row.revoked).max().unwrap_or_default().min(look.now);
-        self.seen = self.seen.max(latest);
+        self.seen = self.seen.max(found.latest.min(look.now));
         let forgets = look.since == 0 && !self.added;
         let mut fresh = 0;
         self.revoked.send_modify(|revoked| {
-            let known = if forgets { std::mem::take(revoked) } else { Revoked::default() };
-            revoked.forget_expired(look.now);
-            fresh = rows.iter().filter(|row| revoked.add(row) && !known.has(row)).count();
+            fresh = revoked.lacks(&found.revoked);
+            if forgets {
+                *revoked = found.revoked;
+            } else {
+                revoked.forget_expired(look.now);
+                revoked.merge(found.revoked);
+            }
         });
         fresh
     }
@@ -104,7 +126,10 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::pki::{Fingerprint, testing::*, unix_seconds};
+    use crate::{
+        pki::{CertificateRows, Fingerprint, testing::*, unix_seconds},
+        store::{Place, StoreConfig},
+    };
 
     /// A revoked leaf as its row, and what its bearer shows.
     async fn leaf(now: i64) -> (CertificateRow, Box<[Fingerprint]>) {
@@ -114,25 +139,51 @@ mod tests {
         (row, Fingerprint::of_chain(bundle.identity().unwrap().chain()))
     }
 
+    fn found(row: &CertificateRow) -> Found {
+        let mut found = Found::default();
+        found.add(row);
+        found
+    }
+
+    #[tokio::test]
+    async fn more_revocations_in_one_second_than_a_page_has_are_seen() {
+        let now = unix_seconds(SystemTime::now());
+        let store = Store::open(&StoreConfig::new(Place::Memory)).await.unwrap();
+        let (row, shown) = leaf(now).await;
+        for version in 1..8 {
+            for id in ["A", "B"] {
+                let cert = if (version, id) == (7, "B") { row.cert.clone() } else { "rubbish".to_owned() };
+                let row = CertificateRow { version, id: id.to_owned(), cert, ..row.clone() };
+                assert!(store.insert(row).await.unwrap());
+            }
+        }
+        for size in [1, 2, 3, 14, 15] {
+            for look in [Look::whole(now), Look { since: now, now }] {
+                let found = look.read_by(size, &store).await.unwrap();
+                assert!(found.revoked.any_of(&shown) && found.latest == now, "{size} {look:?}");
+            }
+        }
+    }
+
     #[tokio::test]
     async fn looks_overlap_and_one_of_many_is_whole() {
         let now = unix_seconds(SystemTime::now());
         let (row, shown) = leaf(now).await;
-        let mut watch = Watch::new(&[], now);
+        let mut watch = Watch::new(Found::default(), now);
         assert_eq!(watch.look(now), Look { since: 0, now }, "nothing was seen yet");
         let look = watch.look(now);
-        assert_eq!(watch.take(look, std::slice::from_ref(&row)), 1);
-        assert_eq!(watch.take(look, std::slice::from_ref(&row)), 0, "it is new once");
+        assert_eq!(watch.take(look, found(&row)), 1);
+        assert_eq!(watch.take(look, found(&row)), 0, "it is new once");
         assert!(watch.revoked().borrow().any_of(&shown));
         for _ in 3..WHOLE {
             let look = watch.look(now);
             assert_eq!(look.since, now - OVERLAP);
-            watch.take(look, &[]);
+            watch.take(look, Found::default());
         }
         assert!(watch.revoked().borrow().any_of(&shown));
         let look = watch.look(now);
         assert_eq!(look, Look::whole(now));
-        watch.take(look, &[]);
+        watch.take(look, Found::default());
         assert!(!watch.revoked().borrow().any_of(&shown), "it isn't revoked any more");
     }
 
@@ -140,14 +191,14 @@ mod tests {
     async fn what_is_revoked_here_is_not_forgotten_by_a_look_that_began_before() {
         let now = unix_seconds(SystemTime::now());
         let (row, shown) = leaf(now).await;
-        let mut watch = Watch::new(&[], now);
+        let mut watch = Watch::new(Found::default(), now);
         for _ in 1..WHOLE {
             watch.look(now);
         }
         let look = watch.look(now);
         assert_eq!(look, Look::whole(now));
         watch.add(&[row]);
-        watch.take(look, &[]);
+        watch.take(look, Found::default());
         assert!(watch.revoked().borrow().any_of(&shown));
     }
 }

@@ -182,7 +182,7 @@ async fn revoking_takes_all_that_holds_and_the_next_look_sees_it() {
     assert!(store.current("B").await.unwrap().is_some());
 
     let seen = async |since, now| {
-        let rows = store.revoked_certificates(since, now).await.unwrap();
+        let rows = store.revoked_certificates(since, now, None, 10).await.unwrap();
         rows.into_iter().map(|row| row.cert).collect::<Vec<_>>()
     };
     assert_eq!(seen(0, 1_000).await, ["second", "third"]);

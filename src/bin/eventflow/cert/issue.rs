@@ -27,8 +27,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow cert issue --out billing.toml --lifetime 90d")]
 pub(super) struct Issue {
-    /// Name that the spoke's id ends with; by default that of the hub's spokes, EVENTFLOW-SPOKE
-    #[arg(value_name = "NAME")]
+    /// Configured name under which the spoke's id ends; by default that of the hub's spokes, EVENTFLOW-SPOKE
+    #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The whole id, which ends with .NAME; by default a new one
     #[arg(long)]

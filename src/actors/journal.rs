@@ -59,7 +59,8 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
 /// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Record`] and
-///   [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`] and [`Snapshot`] from the hub.
+///   [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and
+///   [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
 ///   deliveries, `Scheduled` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the

@@ -102,8 +102,9 @@ pub(super) const SIZE_BOUNDS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [u64],
-    /// What one raw unit is in the unit that is shown: 1e-9 for times, kept in nanoseconds.
-    scale: f64,
+    /// How many raw units make one that is shown: 1e9 for times, kept in nanoseconds. A divisor: the quotient of two
+    /// exact numbers is the nearest to the decimal one, a product with 1e-9 isn't.
+    per: f64,
     /// One per bound, and one for what is above the last.
     buckets: Box<[AtomicU64]>,
     sum: AtomicU64,
@@ -113,7 +114,7 @@ impl Histogram {
     /// For durations; shown in seconds.
     #[must_use]
     pub(super) fn times() -> Self {
-        Self::new(TIME_BOUNDS, 1e-9)
+        Self::new(TIME_BOUNDS, 1e9)
     }
 
     /// For numbers of things.
@@ -122,9 +123,9 @@ impl Histogram {
         Self::new(SIZE_BOUNDS, 1.0)
     }
 
-    fn new(bounds: &'static [u64], scale: f64) -> Self {
+    fn new(bounds: &'static [u64], per: f64) -> Self {
         let buckets = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
-        Self { bounds, scale, buckets, sum: AtomicU64::new(0) }
+        Self { bounds, per, buckets, sum: AtomicU64::new(0) }
     }
 
     /// Adds a duration to a histogram of times.
@@ -149,7 +150,7 @@ impl Histogram {
     pub(super) fn read(&self) -> Reading {
         Reading {
             bounds: self.bounds,
-            scale: self.scale,
+            per: self.per,
             buckets: self.buckets.iter().map(|bucket| bucket.load(Relaxed)).collect(),
             sum: self.sum.load(Relaxed),
         }
@@ -160,7 +161,7 @@ impl Histogram {
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     bounds: &'static [u64],
-    scale: f64,
+    per: f64,
     buckets: Vec<u64>,
     sum: u64,
 }
@@ -173,12 +174,12 @@ impl Reading {
 
     /// Their sum, in the unit that is shown.
     pub(super) fn sum(&self) -> f64 {
-        self.sum as f64 * self.scale
+        self.sum as f64 / self.per
     }
 
     /// (Upper bound, values in this bucket alone); the last bound is [`f64::MAX`], which stands for infinity.
     pub(super) fn buckets(&self) -> Vec<(f64, u64)> {
-        let bounds = self.bounds.iter().map(|&bound| bound as f64 * self.scale);
+        let bounds = self.bounds.iter().map(|&bound| bound as f64 / self.per);
         bounds.chain(std::iter::once(f64::MAX)).zip(self.buckets.iter().copied()).collect()
     }
 
@@ -197,12 +198,12 @@ impl Reading {
             let upper = bound as f64;
             if here > 0 && (below + here) as f64 >= rank {
                 let within = ((rank - below as f64) / here as f64).clamp(0.0, 1.0);
-                return Some((lower + (upper - lower) * within) * self.scale);
+                return Some((lower + (upper - lower) * within) / self.per);
             }
             below += here;
             lower = upper;
         }
-        Some(lower * self.scale)
+        Some(lower / self.per)
     }
 }
 

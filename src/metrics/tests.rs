@@ -54,6 +54,19 @@ fn a_snapshot_is_json() {
 }
 
 #[test]
+fn bounds_of_buckets_are_exact_decimals() {
+    let text = busy().render();
+    let bounds: std::collections::BTreeSet<_> =
+        text.split("le=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0).collect();
+    assert!(bounds.len() > 30, "{bounds:?}");
+    for bound in bounds.iter().filter(|bound| **bound != "+Inf") {
+        let digits = bound.trim_matches(|c| !('1'..='9').contains(&c));
+        assert!(digits.len() <= 4, "{bound} in {bounds:?}");
+    }
+    assert!(bounds.contains("0.25") && bounds.contains("1024.0"), "{bounds:?}");
+}
+
+#[test]
 fn the_text_has_help_type_unit_and_end() {
     let text = busy().render();
     for line in [

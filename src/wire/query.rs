@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::event::{Domain, Eid, EventId, Group, Name, Pid};
 
@@ -253,8 +253,15 @@ pub struct OutcomeOptions {
     /// The group; none is the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
-    /// For how long, in milliseconds. 0: say only how it stands now.
+    /// For how long, in milliseconds; at most [`LONGEST_WAIT`]. 0: say only how it stands now.
+    #[serde(deserialize_with = "timeout_ms")]
     pub timeout_ms: u64,
+}
+
+fn timeout_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let ms = u64::deserialize(deserializer)?;
+    timeout(ms).map_err(D::Error::custom)?;
+    Ok(ms)
 }
 
 /// How an event ended, for one group. Times are milliseconds since 1970.
@@ -433,6 +440,21 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Wait>(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_outcome_is_waited_for_as_long_as_an_event_at_most() {
+        let options = |ms: u128| {
+            serde_json::from_str::<OutcomeOptions>(&format!(r#"{{"group":"mail","timeout_ms":{ms}}}"#))
+        };
+        let day = LONGEST_WAIT.as_millis();
+        assert_eq!(u128::from(options(day).unwrap().timeout_ms), day);
+        for wrong in [day + 1, u64::MAX.into()] {
+            let error = options(wrong).unwrap_err().to_string();
+            assert!(error.contains("at most 86400000 may be waited for"), "{error}");
+        }
+        let without = r#"{"group":"mail"}"#;
+        assert!(serde_json::from_str::<OutcomeOptions>(without).is_err(), "it must be said");
     }
 
     #[test]

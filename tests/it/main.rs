@@ -37,6 +37,7 @@ mod one_outcome;
 mod order;
 mod outcome;
 mod package;
+mod passports;
 mod process;
 mod programs;
 mod publishing_twice_is_once;

@@ -120,13 +120,14 @@ async fn cancel(
         }));
     }
     let mut script = Script::default();
-    let details = serde_json::json!({ "event": id.as_str(), "spoke": by.as_str(), "count": 1 });
+    // In the form in which deletions are remembered.
+    let details = serde_json::json!({ "by": by, "id": id, "count": 1 });
     script.add(
         "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)",
         [
             time::text(at).into(),
             hub.as_str().into(),
-            format!("schedule cancelled: {by}").into(),
+            format!("cancelled: the scheduled event {id:?}, by {by}").into(),
             details.to_string().into(),
         ],
     );

@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 use eventflow::pki::Bundle;
+use sea_orm::{ConnectionTrait as _, Database};
 use serde_json::Value;
 
 use super::*;
@@ -53,6 +54,40 @@ fn a_spoke_gets_a_bundle_renews_it_and_is_shut_out() {
     );
     let (_, stderr) = run(hub.client(&["cert", "revoke", id]), 3);
     assert!(stderr.contains("(E_EVENTFLOW_CERTIFICATE_NOT_FOUND)"), "{stderr}");
+}
+
+/// Changes the hub's database as somebody else would.
+fn change(hub: &Started, sql: &str) {
+    let url = format!("sqlite://{}", hub.data().join("eventflow.db").display());
+    let changed = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let database = Database::connect(url).await.unwrap();
+        let changed = database.execute_unprepared(sql).await.unwrap().rows_affected();
+        database.close().await.unwrap();
+        changed
+    });
+    assert_eq!(changed, 1, "{sql}");
+}
+
+#[test]
+fn a_renewal_without_a_root_is_refused_by_name_and_the_bundle_stays() {
+    let hub = Started::new();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("billing.toml");
+    run(hub.client(&["cert", "issue", "--out", bundle.to_str().unwrap()]), 0);
+    let before = fs::read_to_string(&bundle).unwrap();
+
+    change(&hub, "UPDATE certificate SET version = 99 WHERE id = 'EVENTFLOW-ROOT-CA' AND version = 0");
+    let (stdout, stderr) = run(with_bundle(&bundle, &["cert", "renew"]), 1);
+    assert_eq!(stdout, "");
+    for part in ["(E_EVENTFLOW_AUTHORITY_GONE)", "EVENTFLOW-ROOT-CA", "backup"] {
+        assert!(stderr.contains(part), "{stderr}");
+    }
+    assert_eq!(fs::read_to_string(&bundle).unwrap(), before);
+    run(with_bundle(&bundle, &["publish", "orders", "created"]), 0);
+
+    change(&hub, "UPDATE certificate SET version = 0 WHERE id = 'EVENTFLOW-ROOT-CA' AND version = 99");
+    run(with_bundle(&bundle, &["cert", "renew"]), 0);
+    assert_ne!(fs::read_to_string(&bundle).unwrap(), before);
 }
 
 #[test]

@@ -33,7 +33,8 @@ pub(super) struct Issue {
     /// The whole id, which ends with .NAME; by default a new one
     #[arg(long)]
     id: Option<String>,
-    /// How long the first certificate holds, such as 12h; by default as the hub is configured, 90d
+    /// How long the first certificate holds, such as 12h; by default as the hub is configured, 90d. It limits no access:
+    /// a connected spoke renews to the hub's certificates.spoke_leaf; to end access use `eventflow cert revoke`
     #[arg(long, value_name = "DURATION")]
     lifetime: Option<String>,
     /// The bundle's file, which must not exist; by default ID.toml in this folder; - for standard output

@@ -203,8 +203,10 @@ async fn a_cancel_takes_the_event_along_until_it_ran() {
     let left = "SELECT (SELECT count(*) FROM v1_schedule) + (SELECT count(*) FROM event_scheduled) \
                 + (SELECT count(*) FROM event_published)";
     assert_eq!(number(&store, left).await, 4, "rows of those that ran or were published");
-    let line =
-        "SELECT count(*) FROM log WHERE agent = 'HUB-1' AND message LIKE '%SPOKE-3' AND error LIKE '%\"e\"%'";
+    // In the form of a deletion's line.
+    let line = "SELECT count(*) FROM log WHERE agent = 'HUB-1' \
+                AND message = 'cancelled: the scheduled event \"e\", by SPOKE-3' \
+                AND error ->> 'by' = 'SPOKE-3' AND error ->> 'id' = 'e' AND error ->> 'count' = 1";
     assert_eq!(number(&store, line).await, 1);
 }
 

@@ -59,6 +59,9 @@ pub use token::{AdminToken, TOKEN_FILE};
 /// Connections that the server takes, more wait in the listen queue: those that have a place, and as many that were cut
 /// and don't know it yet.
 const MAX_CONNECTIONS: usize = 2 * connections::MOST;
+/// Bytes that the system takes of a connection before they are read. All requests in them are taken apart at once, which
+/// takes fifty times their room: so these are few.
+const RECEIVED: usize = 4 * 1024;
 /// A request's head must be here by then.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Seconds that open requests have to end when the server is told to stop.
@@ -167,6 +170,8 @@ pub struct Bound {
 pub fn bind(config: AdminConfig) -> Result<Bound, AdminError> {
     let failed = |source| AdminError::Address { addr: config.addr, source };
     let listener = TcpListener::bind(config.addr).map_err(failed)?;
+    // Connections take it over. A refusal leaves the system's size.
+    let _ = socket2::SockRef::from(&listener).set_recv_buffer_size(RECEIVED);
     let addr = listener.local_addr().map_err(failed)?;
     Ok(Bound { listener, addr, hosts: access::Hosts::of(config.addr.ip()) })
 }

@@ -22,6 +22,7 @@ mod log;
 mod migration;
 mod page;
 mod readers;
+mod room;
 mod schedules;
 mod snapshot;
 mod sql;

@@ -41,6 +41,7 @@ mod passports;
 mod process;
 mod programs;
 mod publishing_twice_is_once;
+mod ready_is_true;
 mod support;
 mod the_client;
 mod wait_sees_what_happened_before;

@@ -44,4 +44,6 @@ pub struct Gone {
     pub name: Name,
     /// Its number on its hub, if it was published.
     pub seq: Option<u64>,
+    /// It was published, had no outcome, and no npm spoke had claimed it.
+    pub open: bool,
 }

@@ -27,6 +27,8 @@ impl Group {
             self.pending.ended(seq);
             if wanted && *open {
                 self.pending.went(seq);
+                // A count that read after the deletion and before this word of it never had the event.
+                self.pending.be_unsure();
             }
         }
         self.want_pages(effects);

@@ -102,7 +102,8 @@ pub struct World {
     pages: Vec<Reading>,
     /// What is being counted, and what the database says of it.
     marks: Option<(MarksWanted, Option<Vec<OpenMark>>)>,
-    /// A claim ended before the group heard that its event is gone: the count may be off.
+    /// An event is gone, and a claim may have ended, or a page been read, before the group heard of it: the count may be off
+    /// until the next one.
     unsure: bool,
     epoch: u64,
     seq: u64,
@@ -197,6 +198,7 @@ impl World {
                 if let Some(at) = which.checked_rem(open.len()) {
                     self.on_the_way.push_back(Way::Deleted(gone(&open[at].event, open[at].is_open())));
                     (open[at].open, open[at].deleted) = (false, true);
+                    self.unsure = true;
                 }
             }
             Step::Dispatch => self.dispatch(),

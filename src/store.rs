@@ -7,6 +7,7 @@
 //! There is one writer. [`Store::commit`] puts many writes into one transaction; reads go to a pool of their
 //! own, page by page, and no read transaction outlives a page.
 
+mod backlog;
 mod bindings;
 mod certificates;
 mod commit;
@@ -39,6 +40,7 @@ use std::{
     sync::Arc,
 };
 
+pub use backlog::OpenMark;
 pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};

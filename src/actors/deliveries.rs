@@ -3,6 +3,7 @@
 mod binding;
 mod budget;
 mod consumer;
+mod count;
 mod effects;
 mod feeds;
 mod group;
@@ -12,9 +13,11 @@ mod message;
 mod npm;
 mod outcomes;
 mod pages;
+mod pending;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod tick;
 
 use std::{collections::HashMap, time::Duration};
 
@@ -36,7 +39,7 @@ use self::{
 };
 use super::{
     clock::now_millis as now,
-    journal::{Journal, Note, Record},
+    journal::{Journal, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
     outlet::{Frame, LinkId},
@@ -45,7 +48,7 @@ use super::{
 use crate::{
     event::{Uid, code},
     metrics::{self, Meter, Metrics},
-    store::{self, Store, Write},
+    store::{self, Store},
     wire::Answer,
 };
 
@@ -71,8 +74,6 @@ const PAGE_EVENTS: usize = 1_000;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// The timer: cursors are saved, pages that failed are asked for again, and what other programs write is looked for.
 const TICK: Duration = Duration::from_secs(1);
-/// Cursors are saved each so many ticks, if they moved.
-const CURSOR_TICKS: u32 = 5;
 /// Why an outcome isn't recorded though the claim is over.
 const ENDED: [&str; 2] = [code::CLAIM_LOST, code::EVENT_NOT_FOUND];
 /// Tokens of one epoch; the next epoch's start above them.
@@ -89,7 +90,7 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 ///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
 ///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
-/// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again.
+/// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again, and counted.
 #[derive(Debug)]
 pub struct Deliveries {
     meter: Meter,
@@ -191,7 +192,7 @@ impl Deliveries {
         }
         hub.orphans.add(effects.orphans);
         hub.reoffered.add(effects.returned);
-        hub.pending.set_len(self.group.waiting());
+        self.show_pending();
         hub.in_flight.set_len(self.group.in_flight());
         for finish in &effects.finishes {
             let Finish { event_id, outcome, consumer, .. } = finish;
@@ -211,32 +212,6 @@ impl Deliveries {
             self.read_page(id, page, ctx);
         }
     }
-
-    fn tick(&mut self, ctx: &mut Context<Self>) {
-        let mut effects = Effects::default();
-        self.group.want_pages(&mut effects);
-        self.group.due(now(), &mut effects);
-        self.apply(effects, ctx);
-        self.look(ctx);
-        self.ask_claims(ctx);
-        self.look_for_outcomes(ctx);
-        self.ticks += 1;
-        if self.ticks.is_multiple_of(CURSOR_TICKS) {
-            self.save_cursor();
-        }
-    }
-
-    /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
-    fn save_cursor(&mut self) {
-        if self.making > 0 {
-            return;
-        }
-        if let Some(floor) = self.group.floor().filter(|floor| *floor > self.saved) {
-            self.saved = floor;
-            let cursor = Write::Cursor { hub: self.config.hub.clone(), group: String::new(), seq: floor };
-            self.journal.signal(Note(vec![cursor]));
-        }
-    }
 }
 
 impl Actor for Deliveries {
@@ -244,6 +219,7 @@ impl Actor for Deliveries {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.run_interval(TICK, Self::tick);
+        self.count(ctx);
     }
 }
 
@@ -322,6 +298,9 @@ impl Handler<Recorded> for Deliveries {
             let again = result.as_ref().is_err_and(|fault| !ENDED.contains(&fault.code.as_str()));
             if !again {
                 self.tell(&event_id);
+            }
+            if result.is_err() && !again {
+                self.group.be_unsure();
             }
             if result.is_ok() {
                 self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc();

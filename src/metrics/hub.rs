@@ -36,7 +36,8 @@ pub struct HubMetrics {
     pub outcomes: Counters<Ended>,
     /// Events that matched no binding of the default group when they were dispatched.
     pub orphans: Counter,
-    /// Events of the default group that wait for a consumer.
+    /// Events of the default group that wait for a consumer, in memory or in the database: as of the last count and what
+    /// happened since.
     pub pending: Gauge,
     /// Events of the default group that consumers hold.
     pub in_flight: Gauge,

@@ -46,4 +46,6 @@ pub struct Gone {
     pub seq: Option<u64>,
     /// Whether it waited for its time.
     pub scheduled: bool,
+    /// It was published, had no outcome, and no npm spoke had claimed it.
+    pub open: bool,
 }

@@ -46,3 +46,4 @@ mod support;
 mod the_client;
 mod wait_sees_what_happened_before;
 mod what_became_of_it;
+mod what_waits_is_counted;

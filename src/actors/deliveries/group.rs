@@ -1,6 +1,7 @@
 //! The pure state of a group: bindings, consumers, claims. It decides who gets what and returns effects as data;
 //! it takes `now` and reads no clock.
 
+mod count;
 mod deleted;
 mod ends;
 mod shared;
@@ -17,6 +18,7 @@ use super::{
     consumer::{Consumer, ConsumerKey},
     effects::{Effects, Reserve},
     guards::Guards,
+    pending::Pending,
 };
 use crate::{
     actors::{
@@ -56,6 +58,7 @@ pub struct Group {
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
     guards: Guards,
+    pending: Pending,
     /// Which of them are deleted: they are under a claim to its end, and nobody gets them after it.
     deleted: HashSet<u64>,
     budget: Budget,
@@ -79,6 +82,7 @@ impl Group {
             claims: HashMap::new(),
             taken: BTreeMap::new(),
             guards: Guards::new(head),
+            pending: Pending::default(),
             deleted: HashSet::new(),
             budget: Budget::new(link_bytes),
             unrecorded_attempts: 0,
@@ -93,6 +97,8 @@ impl Group {
         if !self.bindings.contains_key(&id) {
             self.index.insert(&binding.domain, &binding.name, id);
             self.bindings.insert(id, binding);
+            // It may want what was dispatched before.
+            self.pending.doubt();
         }
     }
 
@@ -135,18 +141,6 @@ impl Group {
         self.draining = true;
     }
 
-    /// Claims in somebody's hands or on their way to the database.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.claims.len()
-    }
-
-    /// Events that wait in memory.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.bindings.values().map(Binding::waiting).sum::<usize>() + self.guards.waiting()
-    }
-
     /// Who holds the event of this sequence number.
     #[must_use]
     pub fn holder(&self, seq: u64) -> Option<&Uid> {
@@ -182,6 +176,8 @@ impl Group {
             self.matching(event, &mut matched);
             if matched.is_empty() {
                 effects.orphans += 1;
+            } else {
+                self.pending.came(event.seq);
             }
             let bindings = &mut self.bindings;
             matched.retain(|id| bindings.get_mut(id).is_some_and(|binding| binding.arrive(event)));
@@ -304,6 +300,7 @@ impl Group {
         self.next_token += 1;
         let token = self.next_token;
         let Waiting { event, attempts } = waiting;
+        self.pending.went(event.seq);
         consumer.took(token, event.weight());
         self.budget.took(key.link, event.weight());
         let uid = consumer.uid.clone();

@@ -6,7 +6,7 @@ use super::{
     super::{
         Delete, Deleted, Gone, StoreError, Write, Written,
         log::HAS_BEGUN,
-        sql::{Script, fill, marks, pieces, rounded, signed, statement, unsigned},
+        sql::{Script, fill, marks, ours, pieces, rounded, signed, statement, unsigned},
         time,
     },
     Answer,
@@ -55,8 +55,10 @@ async fn run(db: &DatabaseConnection, delete: &Delete) -> Result<Result<Deleted,
 /// What is to go now, and one more if there is more. What waits for its time is in no log, and doesn't go with one.
 async fn find(db: &DatabaseConnection, delete: &Delete) -> Result<Vec<Gone>, DbErr> {
     let find = format!(
-        "SELECT e.id, e.domain, e.name, p.seq, NOT ({HAS_BEGUN}) FROM event e \
-         LEFT JOIN event_published p ON p.event_id = e.id WHERE"
+        "SELECT e.id, e.domain, e.name, p.seq, NOT ({HAS_BEGUN}), p.seq IS NOT NULL \
+         AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {} \
+         FROM event e LEFT JOIN event_published p ON p.event_id = e.id WHERE",
+        ours("p")
     );
     let wanted = match &delete.what {
         Deletion::Event { id } => statement(format!("{find} e.id = ?"), vec![id.as_str().into()]),
@@ -80,6 +82,7 @@ fn gone_of(row: &QueryResult) -> Result<Gone, DbErr> {
         name: Name::from_stored(row.try_get_by_index::<String>(2)?),
         seq: row.try_get_by_index::<Option<i64>>(3)?.map(unsigned),
         scheduled: row.try_get_by_index(4)?,
+        open: row.try_get_by_index(5)?,
     })
 }
 

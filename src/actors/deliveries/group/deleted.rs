@@ -7,11 +7,13 @@ impl Group {
     /// Events were deleted: who holds one keeps it to the end of the claim, nobody else gets it. An event of the same id
     /// that is published later has a number of its own.
     pub fn deleted(&mut self, gone: &[Gone], effects: &mut Effects) {
-        for Gone { domain, name, seq, .. } in gone {
+        for Gone { domain, name, seq, open, .. } in gone {
             let Some(seq) = *seq else { continue };
             let bindings = &mut self.bindings;
+            let mut wanted = false;
             self.index.matching(domain, name, |id| {
                 if let Some(binding) = bindings.get_mut(id) {
+                    wanted |= seq >= binding.start_seq;
                     binding.forget(seq);
                     // A page that is being read may still show it.
                     binding.ended(seq);
@@ -20,6 +22,13 @@ impl Group {
             self.guards.drop_kept(seq);
             if self.taken.contains_key(&seq) {
                 self.deleted.insert(seq);
+                continue;
+            }
+            self.pending.ended(seq);
+            if wanted && *open {
+                self.pending.went(seq);
+                // A count that read after the deletion and before this word of it never had the event.
+                self.pending.be_unsure();
             }
         }
         self.want_pages(effects);

@@ -89,6 +89,7 @@ impl Group {
         }
         if let Some(claim) = self.claims.remove(&token) {
             self.each_matching(&claim.event, |binding| binding.ended(seq));
+            self.pending.ended(seq);
             effects.tell(claim.event, claim.tell);
         }
         self.taken.remove(&seq);
@@ -145,6 +146,7 @@ impl Group {
             let attempt = claim.attempt(reason, String::new(), now);
             effects.ended.push(Ended { event_id: claim.event.event.id.clone(), attempt });
         }
+        self.pending.came(claim.event.seq);
         let mut matched = Vec::new();
         self.matching(&claim.event, &mut matched);
         let attempts = claim.attempts + u32::from(counts);

@@ -31,6 +31,7 @@ impl Group {
         now: i64,
         effects: &mut Effects,
     ) {
+        self.pending.share();
         let waiting = Waiting { event: event.clone(), attempts: 0 };
         if let Some(key) = self.ready_for(bindings) {
             self.guards.guard(event.seq, now);
@@ -67,6 +68,7 @@ impl Group {
     /// An npm spoke came: it, or one that was there before a restart, may claim what was dispatched before.
     pub fn npm_came(&mut self) {
         self.guards.npm_came();
+        self.pending.share();
     }
 
     /// An npm link is told of an event that it missed. One that a consumer of ours has is claimed in the database
@@ -152,6 +154,7 @@ impl Group {
     fn lost(&mut self, token: Token, key: ConsumerKey, now: i64, effects: &mut Effects) {
         let Some(claim) = self.claims.remove(&token) else { return };
         let seq = claim.event.seq;
+        self.pending.ended(seq);
         self.taken.remove(&seq);
         self.deleted.remove(&seq);
         self.guards.forget(seq);

@@ -10,15 +10,17 @@ use crate::actors::snapshot::MOST_ROWS;
 /// A group in numbers, with the busiest of its bindings and consumers.
 #[derive(Debug, Serialize)]
 pub struct GroupState {
-    /// Events that wait in memory.
-    pub pending: usize,
+    /// Events that wait for a consumer; null until they were counted.
+    pub pending: Option<u64>,
+    /// Those of them that wait in memory, once for each binding that has them.
+    pub in_memory: usize,
     /// Claims in somebody's hands or on their way to the database.
     pub in_flight: usize,
     /// The last sequence number that was dispatched.
     pub head: u64,
     /// Bindings there are.
     pub bindings: usize,
-    /// Those with most pending and in flight.
+    /// Those with most in memory and in flight.
     pub busiest_bindings: Vec<BindingState>,
     /// Consumers there are.
     pub consumers: usize,
@@ -34,7 +36,7 @@ pub struct BindingState {
     /// `idle` (no consumer), `live` (served from memory) or `lagging` (the database holds more).
     mode: &'static str,
     /// Events that wait in memory.
-    pending: usize,
+    in_memory: usize,
     #[serde(flatten)]
     load: Load,
 }
@@ -75,7 +77,8 @@ impl Group {
     #[must_use]
     pub fn state(&self) -> GroupState {
         GroupState {
-            pending: self.waiting(),
+            pending: self.pending(),
+            in_memory: self.waiting(),
             in_flight: self.in_flight(),
             head: self.head,
             bindings: self.bindings.len(),
@@ -111,7 +114,7 @@ impl Group {
             domain: binding.domain.as_str().to_owned(),
             name: binding.name.as_str().to_owned(),
             mode: binding.mode(),
-            pending: binding.waiting(),
+            in_memory: binding.waiting(),
             load: load(id),
         };
         bindings.into_iter().map(state).collect()

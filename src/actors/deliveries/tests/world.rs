@@ -2,6 +2,7 @@
 //! does as it does it.
 
 mod applied;
+mod counted;
 mod npm;
 
 use std::{
@@ -15,6 +16,7 @@ use super::{
         consumer::{Consumer, ConsumerKey},
         effects::{Effects, Finish, Verdict},
         group::Group,
+        pending::MarksWanted,
     },
     Npm, Step,
 };
@@ -24,7 +26,7 @@ use crate::{
         outlet::{LinkId, Outlet},
     },
     event::{Data, Domain, Event, EventId, Name, Pattern, Pid, Uid},
-    store::Gone,
+    store::{Gone, OpenMark},
     wire::Token,
 };
 
@@ -98,6 +100,11 @@ pub struct World {
     /// Attempts that were counted, whether the database knows them or not.
     counted: BTreeMap<u64, u32>,
     pages: Vec<Reading>,
+    /// What is being counted, and what the database says of it.
+    marks: Option<(MarksWanted, Option<Vec<OpenMark>>)>,
+    /// An event is gone, and a claim may have ended, or a page been read, before the group heard of it: the count may be off
+    /// until the next one.
+    unsure: bool,
     epoch: u64,
     seq: u64,
     made: u64,
@@ -129,6 +136,8 @@ impl World {
             ended_told: 0,
             counted: BTreeMap::new(),
             pages: Vec::new(),
+            marks: None,
+            unsure: false,
             epoch: 0,
             seq: 100,
             made: 0,
@@ -187,13 +196,18 @@ impl World {
             Step::Delete(which) => {
                 let mut open: Vec<_> = self.rows.values_mut().filter(|row| row.open).collect();
                 if let Some(at) = which.checked_rem(open.len()) {
+                    self.on_the_way.push_back(Way::Deleted(gone(&open[at].event, open[at].is_open())));
                     (open[at].open, open[at].deleted) = (false, true);
-                    self.on_the_way.push_back(Way::Deleted(gone(&open[at].event)));
+                    self.unsure = true;
                 }
             }
             Step::Dispatch => self.dispatch(),
-            Step::Read(which) => self.read(which),
+            Step::Read(which) => {
+                self.read(which);
+                self.read_marks();
+            }
             Step::Page(which) => {
+                self.count_marks();
                 let read = |page: &Reading| page.read.is_some();
                 let ready: Vec<_> = (0..self.pages.len()).filter(|at| read(&self.pages[*at])).collect();
                 if let Some(Reading { binding, wanted, read: Some((rows, scanned, more)) }) =
@@ -256,6 +270,7 @@ impl World {
                 self.now += 1_000;
                 self.group.want_pages(&mut effects);
                 self.group.due(self.now, &mut effects);
+                self.want_marks();
             }
             Step::Drain => {
                 self.group.drain();
@@ -290,6 +305,7 @@ impl World {
                 self.step(Step::Read(0));
                 self.step(Step::Page(1));
             }
+            self.count_to_the_end();
             for _ in 0..self.held.len() {
                 self.step(Step::Ack(0));
             }
@@ -308,6 +324,7 @@ impl World {
                         self.wishes.iter().find(|wish| live.contains(&wish.id) && wish.wants(&row.event));
                     assert!(wished.is_none(), "event {seq} waits though a consumer of it is ready");
                 }
+                self.check_count();
                 return;
             }
         }
@@ -412,6 +429,7 @@ impl World {
                 let row = self.rows.get_mut(&seq).unwrap();
                 // Of a deleted one the database says that it isn't there: this ends the claim as an outcome does.
                 assert!(row.open || row.deleted, "event {seq} has an outcome already");
+                self.unsure |= row.deleted;
                 // What an npm spoke has is its own: the ack is refused, and nobody else gets it.
                 row.open &= row.npm;
             }
@@ -436,9 +454,9 @@ fn pick<T>(all: &[T], which: usize) -> Option<&T> {
     all.get(which.checked_rem(all.len())?)
 }
 
-fn gone(event: &Dispatched) -> Gone {
+fn gone(event: &Dispatched, open: bool) -> Gone {
     let Event { id, domain, name, .. } = event.event.clone();
-    Gone { id, domain, name, seq: Some(event.seq), scheduled: false }
+    Gone { id, domain, name, seq: Some(event.seq), scheduled: false, open }
 }
 
 /// All of one weight.

@@ -59,7 +59,7 @@ async fn an_event_goes_with_all_that_hangs_on_it() {
         .await;
     let gone = deleted(one(&store, delete(one_event("e"), 1_000)).await);
     let (domain, name) = (event("e").domain, event("e").name);
-    let expected = Gone { id: id("e"), domain, name, seq: Some(7), scheduled: true };
+    let expected = Gone { id: id("e"), domain, name, seq: Some(7), scheduled: true, open: true };
     assert_eq!(gone, Deleted { gone: vec![expected], rest: None });
     for table in ["event_cpid", "event_eid", "event_scheduled", "v1_attempt"] {
         assert_eq!(count(&store, table).await, 0, "{table}");

@@ -83,6 +83,7 @@ impl World {
         self.ended_told = 0;
         self.counted = self.rows.iter().map(|(seq, row)| (*seq, row.attempts)).collect();
         self.pages.clear();
+        self.marks = None;
         self.draining = false;
     }
 }

@@ -1,0 +1,60 @@
+//! How many events wait for a consumer, in memory or in the database, and how many consumers hold.
+
+use super::{Binding, Group};
+use crate::{actors::deliveries::pending::MarksWanted, store::OpenMark};
+
+impl Group {
+    /// Claims in somebody's hands or on their way to the database.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.claims.len()
+    }
+
+    /// Events that wait in memory; [`Self::pending`] counts those in the database too.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.bindings.values().map(Binding::waiting).sum::<usize>() + self.guards.waiting()
+    }
+
+    /// Events that a binding wants, without outcome and in nobody's hands; none until they were counted once.
+    #[must_use]
+    pub fn pending(&self) -> Option<u64> {
+        self.pending.count()
+    }
+
+    /// What is to be read to count them, if that is needed now. Answer with [`Self::marks`] or [`Self::marks_failed`].
+    pub fn want_marks(&mut self) -> Option<MarksWanted> {
+        let floor = self.floor();
+        self.pending.begin(floor, self.head)
+    }
+
+    /// Open events that were asked for, by number; `more`: there may be others. Returns what is to be read next.
+    pub fn marks(&mut self, marks: &[OpenMark], more: bool) -> Option<MarksWanted> {
+        let (index, bindings, taken) = (&self.index, &self.bindings, &self.taken);
+        let waits = |mark: &&OpenMark| {
+            let mut wanted = false;
+            index.matching(&mark.domain, &mark.name, |id| {
+                wanted |= bindings.get(id).is_some_and(|binding| mark.seq >= binding.start_seq);
+            });
+            wanted && !taken.contains_key(&mark.seq)
+        };
+        let waiting = marks.iter().filter(waits).map(|mark| mark.seq);
+        let read = marks.last().filter(|_| more).map(|last| last.seq);
+        self.pending.page(waiting, read)
+    }
+
+    /// They couldn't be read.
+    pub fn marks_failed(&mut self) {
+        self.pending.failed();
+    }
+
+    /// An outcome was refused by what others wrote: the count may be off.
+    pub fn be_unsure(&mut self) {
+        self.pending.be_unsure();
+    }
+
+    /// Now and then: counts again, if others may have changed what waits.
+    pub fn recount(&mut self) {
+        self.pending.refresh();
+    }
+}

@@ -15,10 +15,15 @@
 //! Every request must name this machine in `Host`: a loopback name or address, or the configured address;
 //! else it is answered by 421. Without that a web page could reach the hub through a browser on the same
 //! machine, by a name of its own that it makes point here.
+//!
+//! A connection serves one request and ends with its answer, within half a minute (a backup as long as it flows). Of 64
+//! connections at once the oldest makes room for a new one, so that probes get in whatever others do.
 
 mod access;
 mod backup;
+mod body;
 mod certificates;
+mod connections;
 mod endpoint;
 mod inspect;
 mod log;
@@ -34,7 +39,7 @@ use std::{
     time::Duration,
 };
 
-use actix_web::{App, HttpServer, dev::Server, middleware::from_fn, web};
+use actix_web::{App, HttpServer, dev::Server, http::KeepAlive, middleware::from_fn, web};
 use tokio::sync::watch;
 
 use crate::{
@@ -51,12 +56,14 @@ pub use log::LogControl;
 pub use status::HubStatus;
 pub use token::{AdminToken, TOKEN_FILE};
 
-/// HTTP connections at once; more wait in the listen queue.
-const MAX_CONNECTIONS: usize = 256;
+/// Connections that the server takes, more wait in the listen queue: those that have a place, and as many that were cut
+/// and don't know it yet.
+const MAX_CONNECTIONS: usize = 2 * connections::MOST;
+/// Bytes that the system takes of a connection before they are read. All requests in them are taken apart at once, which
+/// takes fifty times their room: so these are few.
+const RECEIVED: usize = 4 * 1024;
 /// A request's head must be here by then.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// An idle connection is closed after it.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Seconds that open requests have to end when the server is told to stop.
 const SHUTDOWN_SECONDS: u64 = 2;
 
@@ -163,6 +170,8 @@ pub struct Bound {
 pub fn bind(config: AdminConfig) -> Result<Bound, AdminError> {
     let failed = |source| AdminError::Address { addr: config.addr, source };
     let listener = TcpListener::bind(config.addr).map_err(failed)?;
+    // Connections take it over. A refusal leaves the system's size.
+    let _ = socket2::SockRef::from(&listener).set_recv_buffer_size(RECEIVED);
     let addr = listener.local_addr().map_err(failed)?;
     Ok(Bound { listener, addr, hosts: access::Hosts::of(config.addr.ip()) })
 }
@@ -181,18 +190,21 @@ impl Bound {
     /// [`AdminError::Address`] when the system lets nobody listen there any more.
     pub fn serve(self, state: AdminState) -> Result<Server, AdminError> {
         let Self { listener, addr, hosts } = self;
+        let connections = Arc::new(connections::Connections::default());
         let server = HttpServer::new(move || {
             App::new()
                 .app_data(web::Data::new(state.clone()))
                 .app_data(web::Data::new(hosts))
                 .configure(endpoint::all)
                 .wrap(from_fn(access::only_known_hosts))
+                .wrap(from_fn(connections::one_request))
         })
+        .on_connect(move |stream, data| connections.admit(stream, data))
         .workers(1)
         .disable_signals()
         .max_connections(MAX_CONNECTIONS)
         .client_request_timeout(REQUEST_TIMEOUT)
-        .keep_alive(KEEP_ALIVE)
+        .keep_alive(KeepAlive::Disabled)
         // Whoever goes away ends what is made for it: a backup takes room and time.
         .h1_allow_half_closed(false)
         .shutdown_timeout(SHUTDOWN_SECONDS)

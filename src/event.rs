@@ -72,7 +72,7 @@ impl NewEvent {
 pub struct Event {
     /// Its id, unique in the store.
     pub id: EventId,
-    /// When the store took it, in milliseconds since 1970 (UTC).
+    /// When the store took it, or, if it was scheduled, when it ran; in milliseconds since 1970 (UTC).
     pub timestamp: i64,
     /// The domain.
     pub domain: Domain,

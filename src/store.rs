@@ -10,6 +10,7 @@
 mod bindings;
 mod certificates;
 mod commit;
+mod damage;
 mod deletion;
 mod entity;
 mod error;
@@ -21,6 +22,7 @@ mod log;
 mod migration;
 mod page;
 mod readers;
+mod room;
 mod schedules;
 mod snapshot;
 mod sql;
@@ -45,7 +47,7 @@ pub use leaves::LogLine;
 pub use page::{LogKey, PidKey};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
-pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Taken, Write, Written};
+pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Running, Taken, Write, Written};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

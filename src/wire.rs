@@ -23,6 +23,7 @@ mod reply;
 mod request;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 pub use answer::*;
 pub use codec::{Limits, Reader, Record, RecordError};

@@ -19,7 +19,6 @@ mod tests;
 use std::{collections::HashMap, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
-use tokio::sync::oneshot;
 
 pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use message::{
@@ -33,6 +32,7 @@ use self::{
     effects::{Effects, claim_lost},
     feeds::Feeds,
     group::Group,
+    outcomes::Outcomes,
 };
 use super::{
     clock::now_millis as now,
@@ -41,10 +41,9 @@ use super::{
     mail::{Handle, measured},
     outlet::{Frame, LinkId},
     snapshot::Snapshot,
-    waiters::Waiters,
 };
 use crate::{
-    event::{EventId, Uid, code},
+    event::{Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, Store, Write},
     wire::Answer,
@@ -70,7 +69,7 @@ pub struct DeliveriesConfig {
 const PAGE_EVENTS: usize = 1_000;
 /// Bytes of one page.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// The timer: cursors are saved, pages that failed are asked for again.
+/// The timer: cursors are saved, pages that failed are asked for again, and what other programs write is looked for.
 const TICK: Duration = Duration::from_secs(1);
 /// Cursors are saved each so many ticks, if they moved.
 const CURSOR_TICKS: u32 = 5;
@@ -83,9 +82,9 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 ///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
 ///   for outcomes; which events npm links were told of.
-/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`] from
-///   connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the
-///   journal; [`Snapshot`] and [`Holding`] from the hub.
+/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`Holder`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`]
+///   from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the
+///   journal; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
 ///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
@@ -110,8 +109,7 @@ pub struct Deliveries {
     making: usize,
     saved: u64,
     ticks: u32,
-    /// Who waits for the outcome of which event.
-    awaited: Waiters<EventId, oneshot::Sender<()>>,
+    awaited: Outcomes,
     _life: Life,
 }
 
@@ -157,7 +155,7 @@ impl Deliveries {
             making: 0,
             saved: loaded.cursor,
             ticks: 0,
-            awaited: Waiters::default(),
+            awaited: Outcomes::default(),
             _life: life,
         };
         for binding in loaded.bindings {
@@ -221,6 +219,7 @@ impl Deliveries {
         self.apply(effects, ctx);
         self.look(ctx);
         self.ask_claims(ctx);
+        self.look_for_outcomes(ctx);
         self.ticks += 1;
         if self.ticks.is_multiple_of(CURSOR_TICKS) {
             self.save_cursor();
@@ -307,22 +306,6 @@ impl Handler<Dispatch> for Deliveries {
         let mut effects = Effects::default();
         self.group.dispatch(&events, npm, now(), &mut effects);
         self.apply(effects, ctx);
-    }
-}
-
-impl Handler<NpmCame> for Deliveries {
-    type Result = ();
-
-    fn handle(&mut self, message: NpmCame, ctx: &mut Self::Context) {
-        self.npm_came(message, ctx);
-    }
-}
-
-impl Handler<NpmLeft> for Deliveries {
-    type Result = ();
-
-    fn handle(&mut self, message: NpmLeft, _: &mut Self::Context) {
-        self.feeds.end(message.link, &message.domain, &message.name);
     }
 }
 

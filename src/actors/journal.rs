@@ -7,6 +7,7 @@ mod message;
 mod npm;
 mod sequence;
 mod snapshot;
+mod trouble;
 
 use std::{
     collections::VecDeque,
@@ -58,7 +59,8 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
 /// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Record`] and
-///   [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`] and [`Snapshot`] from the hub.
+///   [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and
+///   [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
 ///   deliveries, `Scheduled` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
@@ -81,6 +83,8 @@ pub struct Journal {
     readiness: watch::Sender<Readiness>,
     /// The last trouble of the database was that it is full.
     full: bool,
+    /// Whether it is about to be tried if the trouble is over.
+    trying: bool,
     _life: Life,
 }
 
@@ -112,6 +116,7 @@ impl Journal {
             peers: None,
             readiness,
             full: false,
+            trying: false,
             _life: life,
         }
     }
@@ -164,7 +169,7 @@ impl Journal {
         results: Vec<Result<Written, StoreError>>,
         ctx: &mut Context<Self>,
     ) {
-        self.report(&results);
+        self.report(&results, ctx);
         let told = batch::tell(replies, results, self.metrics.hub());
         self.take_again(told.refused, ctx);
         for (write, deleting) in told.again {
@@ -190,32 +195,6 @@ impl Journal {
         }
     }
 
-    /// Keeps the readiness true: a database that refuses everything is told, one that works again too. A full one
-    /// still takes outcomes: only an event shows that there is room again.
-    fn report(&mut self, results: &[Result<Written, StoreError>]) {
-        let refused =
-            results.iter().filter_map(|result| result.as_ref().err()).find(|error| error.is_retryable());
-        if let Some(error) = refused {
-            self.full = matches!(error, StoreError::Full { .. });
-        }
-        let trouble = refused.map(|error| Readiness::Degraded { reason: error.to_string() });
-        let wrote = results.iter().flatten().any(|written| !self.full || has_stored(written));
-        self.readiness.send_if_modified(|readiness| match (readiness.clone(), trouble) {
-            (Readiness::Ready, Some(trouble)) => {
-                tracing::error!(reason = trouble.reason(), "the database refuses writes");
-                *readiness = trouble;
-                true
-            }
-            (Readiness::Degraded { .. }, None) if wrote => {
-                tracing::info!("the database takes writes again");
-                *readiness = Readiness::Ready;
-                true
-            }
-            _ => false,
-        });
-        self.metrics.set_readiness(&self.readiness.borrow());
-    }
-
     /// Why no publish is taken now, if none is.
     fn refusal(&self) -> Option<Fault> {
         if self.closed {
@@ -238,18 +217,13 @@ impl Journal {
     }
 }
 
-/// Whether it found room for an event.
-fn has_stored(written: &Written) -> bool {
-    match written {
-        Written::Published(published) => published.fresh,
-        Written::Scheduled { fresh, .. } => *fresh,
-        Written::Batch(all) => all.iter().any(|published| published.fresh),
-        _ => false,
-    }
-}
-
 impl Actor for Journal {
     type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        let told = trouble::tell_damage(self.store.clone(), self.readiness.clone(), self.metrics.clone());
+        ctx.spawn(told.into_actor(self));
+    }
 }
 
 impl Handler<Connect> for Journal {

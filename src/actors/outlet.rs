@@ -1,6 +1,8 @@
 //! The way out to one link: a queue bounded in bytes, and the permits that bound what a link has under way.
 
 mod amendment;
+mod frame;
+mod window;
 
 use std::{
     fmt,
@@ -11,16 +13,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 
-pub use self::amendment::{AmendPermit, MOST_AMENDMENTS, Owed};
-use super::dispatched::Dispatched;
+pub use self::{
+    amendment::{AmendPermit, MOST_AMENDMENTS, Owed},
+    frame::{Answered, ClaimPush, EventPush, Frame},
+    window::WindowPermit,
+};
 use crate::{
-    event::{Event, Fault},
+    event::Fault,
     metrics::{CutReason, Dialect, Label},
-    wire::{Answer, HubAddress, Req, Sub, Token},
+    wire::{Answer, HubAddress, Req, Sub},
 };
 
 /// Numbers the links of one hub start; never used twice.
@@ -30,103 +34,6 @@ pub struct LinkId(pub u64);
 impl fmt::Display for LinkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-/// What a small frame counts for besides its payload, in bytes: its place in the queue and its allocations.
-const FRAME: usize = 128;
-
-/// What an event of a batch's answer counts for: about its JSON.
-const PUBLISHED: usize = 64;
-/// An answer to one request.
-#[derive(Debug)]
-pub struct Answered {
-    /// Which request.
-    pub req: Req,
-    /// How it ended.
-    pub result: Result<Answer, Fault>,
-    /// The place in the publish window that it frees once it's written.
-    pub permit: Option<WindowPermit>,
-}
-
-impl Answered {
-    /// What it counts for in a queue, in bytes: a peer can make answers long, by what it asks and by mistakes.
-    fn weight(&self) -> usize {
-        let text = match &self.result {
-            Ok(Answer::Page(next)) => next.len(),
-            Ok(Answer::Renewed(renewed)) => renewed.cert.len() + renewed.root.len(),
-            Ok(Answer::Batch(published)) => published.len() * PUBLISHED,
-            Ok(Answer::Trace(trace)) => {
-                trace.attempts.iter().map(|attempt| FRAME + attempt.error.len()).sum()
-            }
-            Ok(Answer::Outcome(Some(ended))) => ended.error.len(),
-            Ok(Answer::Pids { pids, next }) => {
-                next.len() + pids.iter().map(|pid| size_of_val(pid) + pid.len()).sum::<usize>()
-            }
-            Ok(_) => 0,
-            Err(fault) => fault.code.len() + fault.message.len(),
-        };
-        size_of::<Self>() + text
-    }
-}
-
-/// An event for the subscriptions of a link.
-#[derive(Debug)]
-pub struct EventPush {
-    /// Which subscriptions match.
-    pub subs: Vec<Sub>,
-    /// The event.
-    pub event: Arc<Dispatched>,
-}
-
-/// A claim for a consumer of a link.
-#[derive(Debug)]
-pub struct ClaimPush {
-    /// Which consumer.
-    pub sub: Sub,
-    /// Names the claim.
-    pub token: Token,
-    /// 1 at the first delivery.
-    pub attempt: u32,
-    /// The event.
-    pub event: Arc<Dispatched>,
-}
-
-/// What the writer of a link is to send.
-#[derive(Debug)]
-pub enum Frame {
-    /// Answers to requests.
-    Answers(Vec<Answered>),
-    /// One event of an answer that has several.
-    Item(Req, Box<Event>),
-    /// Events for subscriptions, v1.
-    Events(Vec<EventPush>),
-    /// Claims.
-    Claims(Vec<ClaimPush>),
-    /// Events for npm links.
-    Npm(Vec<Arc<Dispatched>>),
-    /// Bytes that are encoded already.
-    Raw(Bytes),
-    /// The last words: after them the link is closed. Without words for npm links.
-    Bye(Option<Fault>),
-}
-
-impl Frame {
-    fn weight(&self) -> usize {
-        let events = |events: usize, weights: usize| events * FRAME + weights;
-        match self {
-            Frame::Answers(answers) => FRAME + answers.iter().map(Answered::weight).sum::<usize>(),
-            Frame::Item(_, event) => FRAME + event.weight(),
-            Frame::Events(pushes) => {
-                events(pushes.len(), pushes.iter().map(|push| push.event.weight()).sum())
-            }
-            Frame::Claims(pushes) => {
-                events(pushes.len(), pushes.iter().map(|push| push.event.weight()).sum())
-            }
-            Frame::Npm(pushes) => pushes.len() * 4 * FRAME,
-            Frame::Raw(bytes) => FRAME + bytes.len(),
-            Frame::Bye(_) => FRAME,
-        }
     }
 }
 
@@ -188,21 +95,6 @@ pub struct Traffic {
     pub received_bytes: u64,
     /// It is being closed.
     pub cut: bool,
-}
-
-/// A place in a link's publish window; freed when dropped.
-#[derive(Debug)]
-pub struct WindowPermit {
-    gauge: Arc<LinkGauge>,
-    bytes: usize,
-}
-
-impl Drop for WindowPermit {
-    fn drop(&mut self) {
-        self.gauge.window_requests.fetch_sub(1, Ordering::AcqRel);
-        self.gauge.window_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
-        self.gauge.drained.notify_waiters();
-    }
 }
 
 /// The way out to one link. Cheap to clone; sending never waits: a link whose queue is full is cut.
@@ -399,26 +291,6 @@ impl Outlet {
         }
     }
 
-    /// A place in the window for a publish of a link that knows no answers: it always has one. [`Self::within`] holds
-    /// it back.
-    #[must_use]
-    pub fn charge(&self, weight: usize) -> WindowPermit {
-        self.gauge.window_requests.fetch_add(1, Ordering::AcqRel);
-        self.gauge.window_bytes.fetch_add(weight, Ordering::AcqRel);
-        WindowPermit { gauge: self.gauge.clone(), bytes: weight }
-    }
-
-    /// Waits until no more than so many publishes of the link are under way, or the link is cut.
-    pub async fn within(&self, requests: usize) {
-        loop {
-            let drained = self.gauge.drained.notified();
-            if self.gauge.window_requests.load(Ordering::Acquire) <= requests || self.is_cut() {
-                return;
-            }
-            drained.await;
-        }
-    }
-
     /// Whether this is the first record of the link that is ignored.
     #[must_use]
     pub fn is_first_ignored(&self) -> bool {
@@ -436,15 +308,6 @@ impl Outlet {
             drained.await;
         }
     }
-
-    /// A place in the publish window of `requests` and `bytes`; none if it's beyond. A lone request always fits.
-    #[must_use]
-    pub fn window(&self, weight: usize, requests: usize, bytes: usize) -> Option<WindowPermit> {
-        let open = self.gauge.window_requests.fetch_add(1, Ordering::AcqRel);
-        let held = self.gauge.window_bytes.fetch_add(weight, Ordering::AcqRel);
-        let permit = WindowPermit { gauge: self.gauge.clone(), bytes: weight };
-        (open == 0 || (open < requests && held + weight <= bytes)).then_some(permit)
-    }
 }
 
 impl fmt::Debug for Outlet {
@@ -455,6 +318,8 @@ impl fmt::Debug for Outlet {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     #[test]
@@ -484,18 +349,5 @@ mod tests {
     fn one_frame_always_fits() {
         let (outlet, _out) = Outlet::new(LinkId(1), 1_000);
         assert!(outlet.send(Frame::Raw(Bytes::from(vec![0; 5_000]))));
-    }
-
-    #[test]
-    fn the_window_ends_where_it_says() {
-        let (outlet, _out) = Outlet::new(LinkId(1), 1_000);
-        let lone = outlet.window(5_000, 2, 1_000).unwrap();
-        assert!(outlet.window(1, 2, 1_000).is_none(), "bytes are used up");
-        drop(lone);
-        let first = outlet.window(10, 2, 1_000).unwrap();
-        let _second = outlet.window(10, 2, 1_000).unwrap();
-        assert!(outlet.window(10, 2, 1_000).is_none(), "requests are used up");
-        drop(first);
-        assert!(outlet.window(10, 2, 1_000).is_some());
     }
 }

@@ -45,9 +45,9 @@ pub struct RegistryConfig {
 /// - **Role**: knows what every link wants; sends each committed event to the links that want it, and to who waits for
 ///   it.
 /// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence, the waits for events.
-/// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`Watch`], [`Unwatch`], [`AwaitEvent`], [`ForgetEvent`],
-///   [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal; [`Snapshot`] and [`Wanting`] from
-///   the hub.
+/// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`SubscribeNpm`], [`UnsubscribeNpm`], [`Watch`], [`Unwatch`],
+///   [`AwaitEvent`], [`ForgetEvent`], [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal;
+///   [`Halt`], [`Panic`], [`Stall`], [`Snapshot`] and [`Wanting`] from the hub.
 /// - **Sends**: frames into the links' outlets, events to the waits of links; [`Dispatch`] to deliveries, with the npm
 ///   links that match: whether a consumer of ours gets an event is settled before they hear of it; what was deleted,
 ///   [`NpmCame`] and [`NpmLeft`].

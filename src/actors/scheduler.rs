@@ -48,7 +48,8 @@ const COUNT: Duration = Duration::from_secs(60);
 
 /// - **Role**: has each scheduled event published at its time, never before, or as soon after it as the hub is up.
 /// - **Owns**: what is due in the near future; one timer. The database holds the rest, and decides what runs.
-/// - **Receives**: [`Scheduled`] from the journal, [`Drain`], [`Halt`] and [`Snapshot`] from the hub; pages of the database.
+/// - **Receives**: [`Scheduled`] from the journal, [`Drain`], [`Halt`], [`Panic`] and [`Snapshot`] from the hub; pages of
+///   the database.
 /// - **Sends**: `RunDue` to the journal, one at a time.
 /// - **Capacity**: 10,000 schedules in memory; beyond, those that are due last are left to the database and read again
 ///   later. `Scheduled` comes once per commit.

@@ -1,11 +1,8 @@
 //! Those who wait, by what they wait for.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    hash::Hash,
-};
+use std::collections::BTreeMap;
 
-use super::outlet::LinkId;
+use super::{outlet::LinkId, round::round};
 
 /// Names one wait of one link; never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,20 +16,25 @@ pub struct WaitKey {
 /// Who waits for which `K`, each as a `W`. Its bound is that of the waits of a link, times that of links.
 #[derive(Debug)]
 pub struct Waiters<K, W> {
-    by: HashMap<K, BTreeMap<WaitKey, W>>,
+    by: BTreeMap<K, BTreeMap<WaitKey, W>>,
 }
 
 impl<K, W> Default for Waiters<K, W> {
     fn default() -> Self {
-        Self { by: HashMap::new() }
+        Self { by: BTreeMap::new() }
     }
 }
 
-impl<K: Hash + Eq, W> Waiters<K, W> {
+impl<K: Ord, W> Waiters<K, W> {
     /// Nobody waits for anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by.is_empty()
+    }
+
+    /// What is waited for: what comes behind `last`, then the others.
+    pub fn round<'a>(&'a self, last: Option<&'a K>) -> impl Iterator<Item = &'a K> {
+        round(&self.by, last)
     }
 
     /// One more waits.
@@ -78,6 +80,7 @@ mod tests {
         assert_eq!(waiters.take(&"c", |_| true), Vec::<i32>::new());
         waiters.remove(&"a", key(2, 1));
         assert!(!waiters.is_empty(), "another one's");
+        assert_eq!(waiters.round(Some(&"a")).collect::<Vec<_>>(), [&"b", &"a"]);
         waiters.remove(&"a", key(1, 1));
         waiters.remove(&"a", key(1, 1));
         assert_eq!(waiters.take(&"b", |_| true), [40]);

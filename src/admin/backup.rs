@@ -11,14 +11,14 @@ use std::{
 };
 
 use actix_web::{
-    HttpResponse,
+    HttpRequest, HttpResponse,
     body::{BodySize, MessageBody},
     http::header::{CACHE_CONTROL, CONTENT_DISPOSITION},
     web::{self, Bytes},
 };
 use tokio::{io::AsyncReadExt, sync::mpsc};
 
-use super::{AdminState, access::Operator, endpoint::guarded, problem::Problem};
+use super::{AdminState, access::Operator, connections::Connection, endpoint::guarded, problem::Problem};
 use crate::event::Fault;
 
 /// Bytes of one piece; so many pieces wait for the client.
@@ -57,12 +57,17 @@ pub(super) fn endpoints(config: &mut web::ServiceConfig) {
     config.service(guarded("/backup", "POST").route(web::post().to(backup)));
 }
 
-async fn backup(_: Operator, state: web::Data<AdminState>) -> Result<HttpResponse, Problem> {
+async fn backup(
+    _: Operator,
+    state: web::Data<AdminState>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let kept = request.conn_data::<Connection>().map(Connection::keep);
     let Snapshot { file, bytes, hold } = state.backup.snapshot().await?;
     let (pieces, sent) = mpsc::channel(PIECES);
     actix_web::rt::spawn(async move {
         send(file, &pieces).await;
-        drop(hold);
+        drop((hold, kept));
     });
     Ok(HttpResponse::Ok()
         .content_type("application/vnd.sqlite3")

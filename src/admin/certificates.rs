@@ -11,13 +11,17 @@ use serde::{Deserialize, Serialize};
 use super::{
     AdminState,
     access::Operator,
+    body::Expected,
     endpoint::{answer, guarded},
     problem::Problem,
 };
 use crate::event::{Fault, code};
 
-/// Bodies are a few words long.
-const MOST_BODY: usize = 16 * 1024;
+/// What says which certificate is wanted.
+const WISH: Expected =
+    Expected { most: 16 * 1024, code: code::INVALID_CERTIFICATE, example: r#"{"name":"…"}"# };
+/// What says whose are revoked.
+const WHOSE: Expected = Expected { example: r#"{"id":"…"}"#, ..WISH };
 /// Rows of a page, if the request doesn't say less.
 const PAGE: u32 = 1_000;
 
@@ -149,7 +153,7 @@ async fn issue(
     request: HttpRequest,
     body: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let issued = state.certificates.issue(read(body).await?).await?;
+    let issued = state.certificates.issue(WISH.read(body).await?).await?;
     let accepted = request.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());
     let mut response = HttpResponse::Created();
     response.insert_header(("cache-control", "no-store")).insert_header(("vary", "accept"));
@@ -167,7 +171,10 @@ async fn list(
     let List { page, limit } = web::Query::<List>::from_query(request.query_string())
         .map_err(|error| bad(format!("the query can't be read: {error}")))?
         .into_inner();
-    let limit = limit.unwrap_or(PAGE).clamp(1, PAGE);
+    let limit = match limit.unwrap_or(PAGE) {
+        0 => return Err(bad(format!("`limit` is 0: ask for 1 to {PAGE} rows of a page"))),
+        limit => limit.min(PAGE),
+    };
     Ok(answer(&mut HttpResponse::Ok(), &state.certificates.list(&page, limit).await?))
 }
 
@@ -176,22 +183,8 @@ async fn revoke(
     state: web::Data<AdminState>,
     body: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let Revoke { id } = read(body).await?;
+    let Revoke { id } = WHOSE.read(body).await?;
     Ok(answer(&mut HttpResponse::Ok(), &state.certificates.revoke(&id).await?))
-}
-
-/// A JSON body, whatever it is called: forms are not offered here, so that a page in a browser can't send one.
-async fn read<T: serde::de::DeserializeOwned>(body: web::Payload) -> Result<T, Problem> {
-    let bytes = body.to_bytes_limited(MOST_BODY).await;
-    let too_long = || {
-        let text = format!("the body has more than {MOST_BODY} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_CERTIFICATE, text)
-    };
-    let bytes =
-        bytes.map_err(|_| too_long())?.map_err(|error| bad(format!("the body can't be read: {error}")))?;
-    let bytes = if bytes.is_empty() { web::Bytes::from_static(b"{}") } else { bytes };
-    serde_json::from_slice(&bytes)
-        .map_err(|error| bad(format!("the body is not the JSON that is expected: {}", error)))
 }
 
 fn bad(text: String) -> Problem {

@@ -1,23 +1,21 @@
 //! `GET /log` and `PUT /log`: how much the program's log tells, looked at and changed while it runs.
 
-use actix_web::{
-    HttpResponse,
-    http::StatusCode,
-    web::{self, Bytes, PayloadConfig},
-};
+use actix_web::{HttpResponse, http::StatusCode, web};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
     AdminState,
     access::Operator,
+    body::Expected,
     endpoint::{answer, guarded},
     problem::Problem,
 };
 use crate::event::code;
 
-/// The most bytes of a filter that is sent here.
-const MOST_BYTES: usize = 4 * 1024;
+/// What says which filter is wanted.
+const FILTER: Expected =
+    Expected { most: 4 * 1024, code: code::INVALID_CONFIG, example: r#"{"level":"debug"}"# };
 
 /// Who owns the program's log, and can change how much it tells. A hub installs no subscriber of its own, so this is
 /// the host's to give: [`HubBuilder::log_control`](crate::hub::HubBuilder::log_control).
@@ -41,23 +39,20 @@ struct Wanted {
 }
 
 pub(super) fn endpoints(config: &mut web::ServiceConfig) {
-    config.service(
-        guarded("/log", "GET, PUT")
-            .app_data(PayloadConfig::new(MOST_BYTES))
-            .route(web::get().to(shown))
-            .route(web::put().to(change)),
-    );
+    config.service(guarded("/log", "GET, PUT").route(web::get().to(shown)).route(web::put().to(change)));
 }
 
 async fn shown(_: Operator, state: web::Data<AdminState>) -> Result<HttpResponse, Problem> {
     Ok(tell(control(&state)?))
 }
 
-async fn change(_: Operator, state: web::Data<AdminState>, body: Bytes) -> Result<HttpResponse, Problem> {
+async fn change(
+    _: Operator,
+    state: web::Data<AdminState>,
+    body: web::Payload,
+) -> Result<HttpResponse, Problem> {
     let control = control(&state)?;
-    let wanted: Wanted = serde_json::from_slice(&body).map_err(|error| {
-        refused(format!("the body must be JSON such as {{\"level\":\"debug\"}}: {error}"))
-    })?;
+    let wanted: Wanted = FILTER.read(body).await?;
     let before = control.filter();
     control.set_filter(wanted.level.trim()).map_err(refused)?;
     tracing::info!(before, now = control.filter(), "the log level was changed");

@@ -35,6 +35,10 @@ pub struct HubStatus {
     pub published: u64,
     /// Outcomes recorded since it started.
     pub outcomes: BTreeMap<&'static str, u64>,
+    /// Events that no consumer wanted when they were published, since it started.
+    pub orphans: u64,
+    /// Scheduled events whose time is yet to come.
+    pub schedules_waiting: i64,
     /// Events that wait for a consumer.
     pub pending: i64,
     /// Events that consumers hold.
@@ -61,6 +65,8 @@ impl HubStatus {
             links: numbers.links,
             published: numbers.published,
             outcomes: numbers.outcomes,
+            orphans: numbers.orphans,
+            schedules_waiting: numbers.schedules_waiting,
             pending: numbers.pending,
             in_flight: numbers.in_flight,
             database_bytes,

@@ -1,5 +1,7 @@
 //! Over real sockets: what a monitoring system and a browser would see.
 
+mod crowds;
+
 use std::time::Duration;
 
 use tokio::{
@@ -259,10 +261,11 @@ async fn the_log_level_is_changed_by_those_who_may_and_only_to_what_there_is() {
     let long = format!("{{\"level\":\"{}\"}}", "x".repeat(5_000));
     for (body, expected, part) in [
         ("{\"level\":\"odd\"}", 400, "odd is neither low nor high"),
-        ("low", 400, "must be JSON such as"),
-        ("", 400, "must be JSON such as"),
+        ("low", 400, "the JSON that is expected, such as"),
+        ("", 400, "missing field `level`"),
+        ("[\"low\"]", 400, "expected a map"),
         ("{\"level\":\"low\",\"for\":1}", 400, "unknown field"),
-        (&long, 413, ""),
+        (&long, 413, "\"message\":\"the body has more than 4096 bytes"),
     ] {
         let answer = world.ask(&put(&bearer, body)).await;
         assert_eq!(status(&answer), expected, "{body}: {answer}");
@@ -363,7 +366,9 @@ async fn certificates_are_issued_listed_and_revoked_by_the_operator_alone() {
         let answer = post(path, &token, r#"{"idd":"a"}"#).await;
         assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("unknown field"), "{answer}");
         let answer = post(path, &token, &"x".repeat(20_000)).await;
-        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("\"message\":\"the body"), "{answer}");
+        let answer = post(path, &token, "[]").await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("expected a map"), "{answer}");
     }
     assert!(world.get("/certificates", "").await.starts_with("HTTP/1.1 401 "));
 
@@ -379,7 +384,10 @@ async fn certificates_are_issued_listed_and_revoked_by_the_operator_alone() {
     assert!(answer.ends_with("{\"certificates\":[],\"next\":\"x 7\"}\n"), "{answer}");
     let answer = world.get("/certificates?limit=100000", &token).await;
     assert!(answer.contains("\" 1000\""), "{answer}");
-    assert!(world.get("/certificates?limit=x", &token).await.starts_with("HTTP/1.1 400 "));
+    for wrong in ["x", "0", "-1"] {
+        let answer = world.get(&format!("/certificates?limit={wrong}"), &token).await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("\"message\""), "{answer}");
+    }
     assert!(world.get("/certificates/revoke", &token).await.starts_with("HTTP/1.1 405 "));
 
     let answer = post("/certificates/revoke", &token, r#"{"id":"b"}"#).await;

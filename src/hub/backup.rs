@@ -1,8 +1,9 @@
 //! Copies of the hub's database, for the admin HTTP.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -60,7 +61,9 @@ impl Backups {
             );
             return Err(Fault::refused(code::DB_FULL, sentence));
         }
-        let place = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(folder);
+        // A copy holds all that the database holds: nobody else looks into it while it has a name.
+        let alone = Permissions::from_mode(0o700);
+        let place = tempfile::Builder::new().prefix(TEMPORARY).permissions(alone).tempdir_in(folder);
         let place = place.map_err(|error| no_file(folder, &error))?;
         let path = place.path().join("copy.db");
         self.store.snapshot(&path).await?;
@@ -157,6 +160,30 @@ mod tests {
         assert_eq!(busy.code, code::BACKUP);
         drop(first);
         backups.snapshot().await.unwrap();
+    }
+
+    /// The copy is made in a folder that is gone when the copy is there: so the folder is looked at meanwhile, and the
+    /// copy itself by its handle.
+    #[tokio::test]
+    async fn nobody_else_reads_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let backups = backups(folder.path()).await;
+        let (mut made, mut seen) = (Box::pin(backups.snapshot()), None);
+        let snapshot = loop {
+            let done = tokio::select! {
+                biased;
+                done = &mut made => Some(done.unwrap()),
+                () = tokio::task::yield_now() => None,
+            };
+            let entries = fs::read_dir(folder.path()).unwrap().flatten();
+            let places = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(TEMPORARY));
+            seen = places.map(|place| place.metadata().unwrap().permissions().mode() & 0o777).next().or(seen);
+            if let Some(snapshot) = done {
+                break snapshot;
+            }
+        };
+        assert_eq!(seen, Some(0o700));
+        assert_eq!(snapshot.file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[tokio::test]

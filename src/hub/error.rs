@@ -1,11 +1,12 @@
 //! Why a hub didn't start or didn't go on.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{fmt, io, net::SocketAddr, path::PathBuf};
 
 use crate::{admin::AdminError, event::code, pki::PkiError, store::StoreError};
 
-/// Why a hub didn't start or didn't go on. Its text says what, which object, why and what to do.
-#[derive(Debug, thiserror::Error)]
+/// Why a hub didn't start or didn't go on. Its text says what, which object, why and what to do. `Debug` is that text
+/// with its code, since it is what a `main` that returns the error prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum HubError {
     /// The data folder can't be used.
@@ -91,6 +92,12 @@ fn why_not_listening(source: &io::Error) -> &'static str {
     }
 }
 
+impl fmt::Debug for HubError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} ({})", self.code())
+    }
+}
+
 impl HubError {
     /// The stable code.
     #[must_use]
@@ -115,7 +122,9 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_had_says_why() {
         let text = |kind: io::ErrorKind| {
-            HubError::Address { addr: ([192, 0, 2, 1], 50001).into(), source: kind.into() }.to_string()
+            let error = HubError::Address { addr: ([192, 0, 2, 1], 50001).into(), source: kind.into() };
+            assert_eq!(format!("{error:?}"), format!("{error} (E_EVENTFLOW_ADDRESS)"));
+            error.to_string()
         };
         let (used, foreign) = (text(io::ErrorKind::AddrInUse), text(io::ErrorKind::AddrNotAvailable));
         assert!(used.contains("192.0.2.1:50001") && used.contains("stop what listens there"), "{used}");

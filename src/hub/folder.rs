@@ -53,6 +53,14 @@ impl DataFolder {
                 .map_err(|error| failed("make", error))?;
         }
         let path = path.canonicalize().map_err(|error| failed("find", error))?;
+        if let Some(mode) = open_to_others(&path) {
+            // It may be wanted: the secrets in it have modes of their own.
+            tracing::warn!(
+                path = %path.display(),
+                mode = format_args!("{mode:04o}"),
+                "other users may look into the data folder: chmod 700 it unless that is wanted"
+            );
+        }
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -148,6 +156,12 @@ impl Drop for AdminFile {
     }
 }
 
+/// The mode of a folder that others than its owner may look into or write to.
+fn open_to_others(folder: &Path) -> Option<u32> {
+    let mode = fs::metadata(folder).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.read_to_string(&mut text)?;
@@ -206,6 +220,18 @@ mod tests {
         folder.forget_admin().unwrap();
         drop(folder.tell_admin(([127, 0, 0, 1], 8).into()).unwrap());
         assert!(!folder.file(ADMIN).exists());
+    }
+
+    #[test]
+    fn a_folder_that_lets_others_in_is_noticed() {
+        let root = tempfile::tempdir().unwrap();
+        for (mode, noticed) in [(0o700, None), (0o755, Some(0o755)), (0o710, Some(0o710))] {
+            fs::set_permissions(root.path(), Permissions::from_mode(mode)).unwrap();
+            assert_eq!(open_to_others(root.path()), noticed);
+        }
+        // It is the owner's to decide.
+        let _folder = DataFolder::take(root.path()).unwrap();
+        assert_eq!(root.path().join(LOCK).metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

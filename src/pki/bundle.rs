@@ -120,8 +120,11 @@ impl Bundle {
         Ok((super::key::pem("CERTIFICATE", &chain[0]), end))
     }
 
-    /// Reads a bundle without a look at what it holds.
-    pub(super) fn load(path: &Path) -> Result<Self, PkiError> {
+    /// Reads a bundle without a look at what it holds: one that can't be used any more still says whose it is.
+    ///
+    /// # Errors
+    /// [`PkiError::Bundle`] if the file isn't there, can't be read or is no bundle.
+    pub fn load(path: &Path) -> Result<Self, PkiError> {
         let text = Secret::new(std::fs::read_to_string(path).map_err(|error| {
             match error.kind() {
                 io::ErrorKind::NotFound => refused(
@@ -171,14 +174,22 @@ impl Bundle {
         }
     }
 
-    /// The text of its file.
+    /// The text of its file. A comment at its top says whose it is and until when.
     ///
     /// # Errors
     /// [`PkiError::Bundle`] if a part can't stand in TOML; what a hub issued can.
     pub fn to_toml(&self) -> Result<Secret, PkiError> {
-        toml::to_string_pretty(self).map(Secret::new).map_err(|error| {
+        let text = toml::to_string_pretty(self).map(Secret::new).map_err(|error| {
             refused(self.path().unwrap_or(Path::new("")), format!("can't be written as TOML ({error})"))
-        })
+        })?;
+        Ok(Secret::new(format!("{}{}", self.heading().unwrap_or_default(), text.expose())))
+    }
+
+    /// Whose it is and until when, as a comment; none if its certificate can't be read.
+    fn heading(&self) -> Option<String> {
+        let (uid, (_, end)) = (self.uid().ok()?, self.leaf().ok()?);
+        let end = x509::display_time(u64::try_from(end).ok()?);
+        Some(format!("# {uid}, until {end}\n"))
     }
 
     /// Checks all that can be known without a hub: the parts are there and fit together, the chain ends at

@@ -92,7 +92,10 @@ pub(super) fn certified_key(
 /// The private key of a PEM text (`PRIVATE KEY`, unencrypted).
 pub(super) fn key_from_pem(pem: &Secret, whose: &str) -> Result<PrivateKeyDer<'static>, PkiError> {
     PrivateKeyDer::from_pem_slice(pem.expose().as_bytes()).map_err(|error| {
-        PkiError::certificate(whose, format!("has a private key that is no PEM `PRIVATE KEY` ({error})"))
+        PkiError::certificate(
+            whose,
+            format!("has a private key that is no PEM `PRIVATE KEY` ({})", x509::why_no_pem(&error)),
+        )
     })
 }
 

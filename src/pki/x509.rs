@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, pem};
 use x509_parser::{
     asn1_rs::{Oid, ToDer, oid},
     certificate::X509Certificate,
@@ -167,12 +167,26 @@ pub(super) fn display_start(start: i64, now: SystemTime) -> (String, String) {
     (display(start), display(unix_seconds(now)))
 }
 
+/// What is wrong with a PEM text. The library's own words show bytes of it as a list of numbers.
+pub(super) fn why_no_pem(error: &pem::Error) -> &'static str {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => "a section doesn't end",
+        pem::Error::IllegalSectionStart { .. } => "a section begins with no proper line",
+        pem::Error::Base64Decode(_) => "a section holds something else than base64",
+        pem::Error::NoItemsFound => "it has no such section",
+        _ => "it can't be read",
+    }
+}
+
 /// The certificates of a PEM text, in order; at least one.
 pub(super) fn pem_chain(pem: &str, whose: &str) -> Result<Vec<CertificateDer<'static>>, PkiError> {
-    use rustls::pki_types::pem::PemObject;
+    use pem::PemObject as _;
     let chain: Vec<_> =
         CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<_, _>>().map_err(|error| {
-            PkiError::certificate(whose, format!("is no valid PEM ({error}): get it anew from its issuer"))
+            PkiError::certificate(
+                whose,
+                format!("is no valid PEM ({}): get it anew from its issuer", why_no_pem(&error)),
+            )
         })?;
     if chain.is_empty() {
         return Err(PkiError::certificate(whose, "is missing: no PEM section CERTIFICATE is there"));

@@ -110,6 +110,8 @@ impl Spoke {
     /// Deletes the log of a process, as it stands when the deletion begins, and says how many events that were. A log
     /// without events counts 0.
     ///
+    /// What is scheduled and hasn't run stands in no log and stays: [`Spoke::cancel`] removes it.
+    ///
     /// *In doubt*: if the link is lost before the answer, the hub is asked again, and the number is only of those that
     /// were left by then.
     ///

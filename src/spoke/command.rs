@@ -1,6 +1,7 @@
 //! What handles ask of the link's task.
 
 use std::{
+    fmt,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -65,6 +66,15 @@ pub(super) enum Wanted {
     Event(WaitFor),
     /// The outcome of this event.
     Outcome(EventId),
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Event(wanted) => write!(f, "{wanted}"),
+            Wanted::Outcome(id) => write!(f, "outcome of the event {id:?}"),
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -228,7 +228,7 @@ pub enum ReadError {
         count: usize,
     },
     /// No event has this id.
-    #[error("no event has the id {id:?}: it was never stored here")]
+    #[error("no event has the id {id:?}: it was never stored here, or is deleted")]
     NotFound {
         /// The id that was asked for.
         id: String,

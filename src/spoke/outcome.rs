@@ -25,11 +25,12 @@ impl Spoke {
     /// # Errors
     /// [`WaitError::TimedOut`] if there was none in time, [`WaitError::NotFound`] if there is no such event.
     pub async fn outcome(&self, id: &str, timeout: Duration) -> Result<Ended, WaitError> {
-        if timeout.is_zero() {
-            let now = self.outcome_now(id).await.map_err(|error| looked(error, Some(id.to_owned())))?;
-            return now.ok_or(WaitError::TimedOut { waited: timeout });
-        }
         let wanted = Wanted::Outcome(EventId::parse(id)?);
+        if timeout.is_zero() {
+            let (what, named) = (wanted.to_string(), Some(id.to_owned()));
+            let now = self.outcome_now(id).await.map_err(|error| looked(error, what.clone(), named))?;
+            return now.ok_or(WaitError::TimedOut { what, waited: timeout });
+        }
         match self.inner.port.wait(wanted, timeout, Some(id.to_owned())).await?.answer {
             Answer::Outcome(Some(ended)) => Ok(*ended),
             other => Err(WaitError::Refused(surprising(&other))),

@@ -155,9 +155,10 @@ impl Spoke {
         };
         let port = &self.inner.port;
         let found = if timeout.is_zero() {
+            let what = wanted.to_string();
             port.query(Query::Wait(wire::Wait { wanted, timeout }))
                 .await
-                .map_err(|error| looked(error, named))?
+                .map_err(|error| looked(error, what, named))?
         } else {
             port.wait(Wanted::Event(wanted), timeout, named).await?
         };
@@ -175,16 +176,17 @@ impl Port {
         named: Option<String>,
     ) -> Result<Found, WaitError> {
         let deadline = deadline_in(timeout);
+        let what = wanted.to_string();
         let (answer, answered) = oneshot::channel();
         let waiting = async {
             self.commands.reserve().await.ok()?.send(Command::Wait(WaitCommand { wanted, deadline, answer }));
             answered.await.ok()
         };
         self.in_time(waiting, deadline).await.map_err(|failure| match (failure, named) {
-            (None, _) => WaitError::TimedOut { waited: timeout },
+            (None, _) => WaitError::TimedOut { what, waited: timeout },
             (Some(Failure::Closed(fault)), _) => WaitError::Closed(fault),
             (Some(Failure::Refused(fault)), _) if fault.code == code::WAIT_TIMEOUT => {
-                WaitError::TimedOut { waited: timeout }
+                WaitError::TimedOut { what, waited: timeout }
             }
             (Some(Failure::Refused(fault)), Some(id)) if fault.code == code::EVENT_NOT_FOUND => {
                 WaitError::NotFound { id }
@@ -208,16 +210,16 @@ impl Port {
     }
 }
 
-/// The error of a look, as one of a wait.
-pub(super) fn looked(error: ReadError, named: Option<String>) -> WaitError {
+/// The error of a look for `what`, as one of a wait.
+pub(super) fn looked(error: ReadError, what: String, named: Option<String>) -> WaitError {
     match (error, named) {
         (ReadError::Text(error), _) => WaitError::Text(error),
         (ReadError::Names { count }, _) => WaitError::Names { count },
         (ReadError::NotFound { id }, _) => WaitError::NotFound { id },
-        (ReadError::TimedOut { waited }, _) => WaitError::TimedOut { waited },
+        (ReadError::TimedOut { waited }, _) => WaitError::TimedOut { what, waited },
         (ReadError::Closed(fault), _) => WaitError::Closed(fault),
         (ReadError::Refused(fault), _) if fault.code == code::WAIT_TIMEOUT => {
-            WaitError::TimedOut { waited: Duration::ZERO }
+            WaitError::TimedOut { what, waited: Duration::ZERO }
         }
         (ReadError::Refused(fault), Some(id)) if fault.code == code::EVENT_NOT_FOUND => {
             WaitError::NotFound { id }

@@ -64,7 +64,7 @@ impl Store {
     ///   claim by its error; the others are committed. [`Write::Batch`] is one write: of a refused one nothing is
     ///   there, not even for a later write of the same transaction.
     /// - If the database is locked by somebody else, the batch is tried again three times. Locked for longer,
-    ///   full, read-only or out of reach: all that isn't committed is refused as retryable. If it is full, outcomes
+    ///   full, read-only, out of reach or damaged: all that isn't committed is refused as retryable. If it is full, outcomes
     ///   and the rest are tried once more without the publishes.
     /// - Any other error: the batch is halved until the one at fault stands alone and gets it.
     ///
@@ -93,6 +93,7 @@ impl Store {
                 Err(Failure::Surprise) => DbErr::RecordNotUpdated,
                 Err(Failure::Database(error)) => error,
             };
+            let Err(error) = self.writer.damage().look::<()>(Err(error)) else { continue };
             match Class::of(&error) {
                 Class::Constraint if !look => parts.push(Part { range, look: true }),
                 Class::Busy if tries < RETRIES => {
@@ -105,7 +106,7 @@ impl Store {
                         .extend(self.without_publishes(&batch[range.start..], refused("write")(error)).await);
                     break;
                 }
-                Class::Busy | Class::Full | Class::Unavailable => {
+                Class::Busy | Class::Full | Class::Unavailable | Class::Corrupt => {
                     let error = refused("write")(error);
                     answers.resize(batch.len(), Err(error));
                     break;

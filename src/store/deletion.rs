@@ -44,4 +44,6 @@ pub struct Gone {
     pub name: Name,
     /// Its number on its hub, if it was published.
     pub seq: Option<u64>,
+    /// Whether it waited for its time.
+    pub scheduled: bool,
 }

@@ -100,6 +100,15 @@ pub enum StoreError {
         /// The database's words.
         source: DbErr,
     },
+    /// The file doesn't hold what was written into it: the disk is broken, or somebody else wrote there.
+    #[error(
+        "the database's file is damaged ({source}): nothing is written to it any more; stop the hub, look at the disk, \
+         and restore a backup"
+    )]
+    Corrupt {
+        /// The database's words.
+        source: DbErr,
+    },
     /// The database was made by a newer version.
     #[error(
         "the database {place} has the migration `{migration}`, which this version of Eventflow doesn't know: \
@@ -160,7 +169,7 @@ impl StoreError {
             Self::ClaimLost { .. } => code::CLAIM_LOST,
             Self::InvalidPage => code::INVALID_PAGE,
             Self::Full { .. } => code::DB_FULL,
-            Self::Unavailable { .. } => code::DB_UNAVAILABLE,
+            Self::Unavailable { .. } | Self::Corrupt { .. } => code::DB_UNAVAILABLE,
             Self::SchemaNewer { .. } => code::DB_SCHEMA_NEWER,
             Self::Folder { .. } => code::DATA_FOLDER,
             Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,
@@ -170,7 +179,7 @@ impl StoreError {
     /// Whether the same request may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::Unavailable { .. })
+        matches!(self, Self::Full { .. } | Self::Unavailable { .. } | Self::Corrupt { .. })
     }
 }
 

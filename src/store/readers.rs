@@ -5,13 +5,18 @@ use std::sync::Arc;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 use tokio::sync::Mutex;
 
-use super::sqlite::Writer;
+use super::{damage::Damage, sqlite::Writer};
 
 /// What serves reads. Cheap to clone.
 #[derive(Clone)]
 pub(super) enum Readers {
     /// Connections that can't write, beside the writer's.
-    Pool(DatabaseConnection),
+    Pool {
+        /// All of them.
+        pool: DatabaseConnection,
+        /// Where they tell what they meet.
+        damage: Damage,
+    },
     /// The writer's connection: a database in memory has no other.
     Shared {
         /// Whose connection it is.
@@ -30,7 +35,7 @@ impl Readers {
 
     /// Ends the pool; a shared connection is the writer's to end.
     pub(super) async fn close(&self) {
-        if let Self::Pool(pool) = self {
+        if let Self::Pool { pool, .. } = self {
             // A failed close leaves nothing to do: the process gives the files back.
             let _ = pool.close_by_ref().await;
         }
@@ -41,7 +46,7 @@ impl Readers {
 macro_rules! read {
     ($readers:expr, $connection:ident => $call:expr) => {
         match $readers {
-            Readers::Pool($connection) => $call.await,
+            Readers::Pool { pool: $connection, damage } => damage.look($call.await),
             Readers::Shared { writer, line } => {
                 let _place = line.lock().await;
                 let turn = writer.turn().await;

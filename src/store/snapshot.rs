@@ -1,6 +1,8 @@
 //! A copy of the whole database at one moment, made while the hub works.
 
 use std::{
+    fs::OpenOptions,
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::{
         Arc,
@@ -37,7 +39,7 @@ impl Store {
         bytes.map(|bytes| bytes.map(unsigned)).map_err(refused("say how large it is"))
     }
 
-    /// Copies all that is committed into a new file at `to`, and checks that file. Others read and write meanwhile:
+    /// Copies all that is committed into a new file at `to`, readable for this user alone, and checks that file. Others read and write meanwhile:
     /// the copy is made from one moment, by a connection of its own. Until it is done the write-ahead log only grows.
     /// It ends early, with what it wrote left behind, if this future is dropped.
     ///
@@ -52,8 +54,13 @@ impl Store {
         let Some(target) = to.to_str() else {
             return Err(refused(DbErr::Custom(format!("the name {} isn't UTF-8", to.display()))));
         };
+        // SQLite fills an empty file, and gives a new one the mode that the process makes files with.
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(|source| {
+            StoreError::Folder { action: "make the copy", path: to.to_owned(), source: Arc::new(source) }
+        })?;
         let wanted = Wanted::default();
-        copy(file, target, &wanted).await.map_err(|error| refused(query_error(error)))?;
+        let copied = copy(file, target, &wanted).await.map_err(query_error);
+        self.writer.damage().look(copied).map_err(&refused)?;
         let found = check(to, &wanted).await.map_err(|error| refused(query_error(error)))?;
         if found == "ok" {
             return Ok(());

@@ -18,6 +18,8 @@ pub(super) enum Class {
     Full,
     /// The file can't be written or read, or the connection is gone.
     Unavailable,
+    /// The file doesn't hold what SQLite wrote into it.
+    Corrupt,
     /// Anything else: one of the writes is at fault.
     Other,
 }
@@ -27,9 +29,11 @@ const BUSY: i32 = 5;
 const LOCKED: i32 = 6;
 const READONLY: i32 = 8;
 const IOERR: i32 = 10;
+const CORRUPT: i32 = 11;
 const FULL: i32 = 13;
 const CANTOPEN: i32 = 14;
 const PROTOCOL: i32 = 15;
+const NOTADB: i32 = 26;
 
 impl Class {
     pub(super) fn of(error: &DbErr) -> Self {
@@ -49,6 +53,7 @@ impl Class {
                     Some(BUSY | LOCKED | PROTOCOL) => Class::Busy,
                     Some(FULL) => Class::Full,
                     Some(READONLY | IOERR | CANTOPEN) => Class::Unavailable,
+                    Some(CORRUPT | NOTADB) => Class::Corrupt,
                     _ => Class::Other,
                 },
             },
@@ -82,6 +87,7 @@ pub(super) fn refused(action: &'static str) -> impl Fn(DbErr) -> StoreError {
     move |source| match Class::of(&source) {
         Class::Full => StoreError::Full { source },
         Class::Busy | Class::Unavailable => StoreError::Unavailable { source },
+        Class::Corrupt => StoreError::Corrupt { source },
         Class::Constraint | Class::Other => StoreError::Refused { action, source },
     }
 }

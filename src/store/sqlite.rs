@@ -18,7 +18,9 @@ use sea_orm::{
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::{
-    Durability, Place, Store, StoreConfig, StoreError, migration,
+    Durability, Place, Store, StoreConfig, StoreError,
+    damage::Damage,
+    migration,
     readers::Readers,
     sql::{Script, primary_code, refused, statement},
 };
@@ -64,9 +66,7 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
     let mut writer = Writer::new(connection.map_err(|error| explain(error, &config.place))?);
     migration::run(&writer, &config.place).await.map_err(|error| match error {
         // A damaged file may show itself only here.
-        StoreError::Refused { source, .. } if primary_code(&source) == Some(CORRUPT) => {
-            explain(source, &config.place)
-        }
+        StoreError::Corrupt { source } => explain(source, &config.place),
         error => error,
     })?;
     if let Some(bytes) = config.max_bytes {
@@ -79,11 +79,12 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
 
     let writer = Arc::new(writer);
     let readers = match &config.place {
-        Place::File(_) => Readers::Pool(
-            pool(config.readers.max(1), options.read_only(true))
+        Place::File(_) => Readers::Pool {
+            pool: pool(config.readers.max(1), options.read_only(true))
                 .await
                 .map_err(|error| explain(error, &config.place))?,
-        ),
+            damage: writer.damage.clone(),
+        },
         // Each connection to memory would be a database of its own.
         Place::Memory => Readers::shared(writer.clone()),
     };
@@ -178,6 +179,7 @@ pub(super) struct Writer {
     left_open: Mutex<bool>,
     /// The database's files as they were opened.
     files: Vec<Opened>,
+    damage: Damage,
 }
 
 /// A file by its name and by what it was when it was opened.
@@ -195,7 +197,12 @@ impl Opened {
 
 impl Writer {
     fn new(pool: DatabaseConnection) -> Self {
-        Self { pool, left_open: Mutex::new(false), files: Vec::new() }
+        Self { pool, left_open: Mutex::new(false), files: Vec::new(), damage: Damage::none() }
+    }
+
+    /// What is known of damage to the file.
+    pub(super) fn damage(&self) -> &Damage {
+        &self.damage
     }
 
     /// Keeps in mind which files these are: the database and its write-ahead log.
@@ -209,9 +216,10 @@ impl Writer {
         }
     }
 
-    /// SQLite goes on with files that were deleted or replaced under it, and commits to what nobody will find again:
-    /// such a commit must not be acknowledged.
+    /// SQLite goes on with files that were deleted or replaced under it, and commits to what nobody will find again;
+    /// and on the sound pages of a damaged file. Such a commit must not be acknowledged.
     fn check_files(&self) -> Result<(), DbErr> {
+        self.damage.known()?;
         let gone = |file: &&Opened| !Opened::look(&file.path).is_ok_and(|found| found == file.identity);
         match self.files.iter().find(gone) {
             None => Ok(()),
@@ -238,6 +246,7 @@ impl Writer {
     /// sqlx doesn't notice; its transactions would nest from then on.
     pub(super) async fn begin(&self) -> Result<Transaction<'_>, DbErr> {
         let Turn { mut open, .. } = self.turn().await;
+        self.damage.known()?;
         *open = true;
         match self.pool.execute_unprepared("BEGIN IMMEDIATE").await {
             Ok(_) => Ok(Transaction { writer: self, open }),
@@ -251,13 +260,14 @@ impl Writer {
     /// Waits for its turn and runs a script as one transaction, in one message.
     pub(super) async fn run(&self, script: Script) -> Result<(), DbErr> {
         let Turn { mut open, .. } = self.turn().await;
+        self.damage.known()?;
         *open = true;
         let done = script.into_transaction().run(&self.pool).await;
         if done.is_err() {
             self.roll_back().await;
         }
         *open = false;
-        done?;
+        self.damage.look(done)?;
         self.check_files()
     }
 
@@ -326,7 +336,7 @@ impl Transaction<'_> {
             self.writer.roll_back().await;
         }
         *self.open = false;
-        committed?;
+        self.writer.damage.look(committed)?;
         self.writer.check_files()
     }
 
@@ -335,8 +345,9 @@ impl Transaction<'_> {
         match done {
             Ok(value) => self.commit().await.map(|()| value),
             Err(error) => {
+                let error = self.writer.damage.look(Err(error));
                 self.roll_back().await;
-                Err(error)
+                error
             }
         }
     }

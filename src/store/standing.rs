@@ -1,11 +1,11 @@
 //! Whether an event has its outcome yet.
 
-use sea_orm::{ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder};
 
 use super::{
     AttemptRow, Store, StoreError,
     entity::{attempt, event, event_published},
-    sql::refused,
+    sql::{fill, pieces, refused, rows_of, statement},
     time,
     trace::outcome,
 };
@@ -18,11 +18,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// It has no outcome.
-    Open {
-        /// The database says that a spoke has it. Only what the npm stack claims is written there before it ends,
-        /// and its outcome too is written there by somebody else.
-        claimed: bool,
-    },
+    Open,
     /// It has its outcome.
     Ended(Ended),
 }
@@ -40,11 +36,11 @@ impl Store {
                 event::Entity::find_by_id(id.to_string()).count(&self.readers).await.map_err(refused)?;
             return match known {
                 0 => Err(StoreError::EventNotFound { id: id.clone() }),
-                _ => Ok(Standing::Open { claimed: false }),
+                _ => Ok(Standing::Open),
             };
         };
         let (Some(state), Some(ended)) = (outcome(&row), row.success.or(row.failed).or(row.orphan)) else {
-            return Ok(Standing::Open { claimed: row.consumed_spoke.is_some() });
+            return Ok(Standing::Open);
         };
         let error = if state == "dead" {
             let last = attempt::Entity::find()
@@ -64,5 +60,30 @@ impl Store {
             ended: time::millis(ended),
             error,
         }))
+    }
+
+    /// Which of these events have their outcome in the default group, or are gone.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn over(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+        let refused = refused("look for outcomes");
+        let mut over = Vec::new();
+        for piece in pieces(ids) {
+            let sql = format!(
+                "SELECT v.column1 FROM {} v LEFT JOIN event_published p ON p.event_id = v.column1 \
+                 WHERE v.column1 IS NOT NULL AND (p.success IS NOT NULL OR p.failed IS NOT NULL \
+                 OR p.orphan IS NOT NULL OR (p.event_id IS NULL \
+                 AND NOT EXISTS (SELECT 1 FROM event e WHERE e.id = v.column1)))",
+                rows_of(piece.len(), 1)
+            );
+            let mut values = piece.iter().map(|id| id.as_str().into()).collect();
+            fill(&mut values, piece.len(), 1);
+            for row in self.readers.query_all_raw(statement(sql, values)).await.map_err(&refused)? {
+                let id: String = row.try_get_by_index(0).map_err(&refused)?;
+                over.push(EventId::from_stored(id));
+            }
+        }
+        Ok(over)
     }
 }

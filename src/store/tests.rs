@@ -1,6 +1,7 @@
 //! What tests of the store share, and the tests of opening, memory, hubs, certificates, copies, reads and logs.
 
 mod copies;
+mod damage;
 mod first;
 mod log;
 mod memory;

@@ -94,8 +94,8 @@ pub enum Write {
     /// Publish those of these events whose time has come by the database's clock, unless that was done before.
     /// Answered by [`Written::Ran`].
     RunDue {
-        /// The events, each with the sequence number that it gets on `hub`.
-        events: Vec<(EventId, u64)>,
+        /// The events, each with the place that it gets on `hub`.
+        events: Vec<Running>,
         /// The hub that dispatches them. Its row in `hub` must exist.
         hub: Uid,
     },
@@ -228,6 +228,17 @@ pub enum NotTaken {
     /// Its row in `event_scheduled` wasn't executed yet.
     #[error("the event is scheduled and not due")]
     Scheduled,
+}
+
+/// A schedule that is to run, and the place that its event gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// The event.
+    pub id: EventId,
+    /// Its sequence number.
+    pub seq: u64,
+    /// Its time from now on, in milliseconds since 1970: an event that was scheduled has happened when it is dispatched.
+    pub timestamp: i64,
 }
 
 /// A scheduled event that was published now, by this write and no other.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::event::{Domain, Eid, EventId, Group, Name, Pid};
 
@@ -253,8 +253,15 @@ pub struct OutcomeOptions {
     /// The group; none is the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
-    /// For how long, in milliseconds. 0: say only how it stands now.
+    /// For how long, in milliseconds; at most [`LONGEST_WAIT`]. 0: say only how it stands now.
+    #[serde(deserialize_with = "timeout_ms")]
     pub timeout_ms: u64,
+}
+
+fn timeout_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let ms = u64::deserialize(deserializer)?;
+    timeout(ms).map_err(D::Error::custom)?;
+    Ok(ms)
 }
 
 /// How an event ended, for one group. Times are milliseconds since 1970.
@@ -274,7 +281,7 @@ pub struct Ended {
 
 /// Something besides its process that an event belongs to. JSON: `cpid` with `domain`, or `eid`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(try_from = "AssociationFields", into = "AssociationFields")]
 pub enum Association {
     /// A child process.
     ChildProcess {
@@ -290,9 +297,45 @@ pub enum Association {
     },
 }
 
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AssociationFields {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    domain: Option<Domain>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cpid: Option<Pid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    eid: Option<Eid>,
+}
+
+impl TryFrom<AssociationFields> for Association {
+    type Error = &'static str;
+
+    fn try_from(fields: AssociationFields) -> Result<Self, &'static str> {
+        match fields {
+            AssociationFields { domain: Some(domain), cpid: Some(cpid), eid: None } => {
+                Ok(Self::ChildProcess { domain, cpid })
+            }
+            AssociationFields { domain: None, cpid: None, eid: Some(eid) } => Ok(Self::Entity { eid }),
+            _ => Err("say what the event belongs to: `domain` and `cpid`, or `eid` alone"),
+        }
+    }
+}
+
+impl From<Association> for AssociationFields {
+    fn from(association: Association) -> Self {
+        match association {
+            Association::ChildProcess { domain, cpid } => {
+                Self { domain: Some(domain), cpid: Some(cpid), eid: None }
+            }
+            Association::Entity { eid } => Self { domain: None, cpid: None, eid: Some(eid) },
+        }
+    }
+}
+
 /// What to delete. JSON: `id`; or `domain` and `pid`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(try_from = "DeletionFields", into = "DeletionFields")]
 pub enum Deletion {
     /// One event.
     Event {
@@ -306,6 +349,40 @@ pub enum Deletion {
         /// The process.
         pid: Pid,
     },
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeletionFields {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<EventId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    domain: Option<Domain>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pid: Option<Pid>,
+}
+
+impl TryFrom<DeletionFields> for Deletion {
+    type Error = &'static str;
+
+    fn try_from(fields: DeletionFields) -> Result<Self, &'static str> {
+        match fields {
+            DeletionFields { id: Some(id), domain: None, pid: None } => Ok(Self::Event { id }),
+            DeletionFields { id: None, domain: Some(domain), pid: Some(pid) } => {
+                Ok(Self::Log { domain, pid })
+            }
+            _ => Err("say what to delete: `id` alone, or `domain` and `pid`"),
+        }
+    }
+}
+
+impl From<Deletion> for DeletionFields {
+    fn from(deletion: Deletion) -> Self {
+        match deletion {
+            Deletion::Event { id } => Self { id: Some(id), domain: None, pid: None },
+            Deletion::Log { domain, pid } => Self { id: None, domain: Some(domain), pid: Some(pid) },
+        }
+    }
 }
 
 #[cfg(test)]
@@ -363,5 +440,42 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Wait>(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_outcome_is_waited_for_as_long_as_an_event_at_most() {
+        let options = |ms: u128| {
+            serde_json::from_str::<OutcomeOptions>(&format!(r#"{{"group":"mail","timeout_ms":{ms}}}"#))
+        };
+        let day = LONGEST_WAIT.as_millis();
+        assert_eq!(u128::from(options(day).unwrap().timeout_ms), day);
+        for wrong in [day + 1, u64::MAX.into()] {
+            let error = options(wrong).unwrap_err().to_string();
+            assert!(error.contains("at most 86400000 may be waited for"), "{error}");
+        }
+        let without = r#"{"group":"mail"}"#;
+        assert!(serde_json::from_str::<OutcomeOptions>(without).is_err(), "it must be said");
+    }
+
+    #[test]
+    fn what_is_related_or_deleted_says_which_members_are_expected() {
+        for right in [r#"{"domain":"d","cpid":"p"}"#, r#"{"eid":"e"}"#] {
+            let association: Association = serde_json::from_str(right).unwrap();
+            assert_eq!(serde_json::to_string(&association).unwrap(), right);
+        }
+        for right in [r#"{"id":"e"}"#, r#"{"domain":"d","pid":"p"}"#] {
+            let deletion: Deletion = serde_json::from_str(right).unwrap();
+            assert_eq!(serde_json::to_string(&deletion).unwrap(), right);
+        }
+        for wrong in ["{}", r#"{"cpid":"p"}"#, r#"{"domain":"d","cpid":"p","eid":"e"}"#] {
+            let text = serde_json::from_str::<Association>(wrong).unwrap_err().to_string();
+            assert!(text.contains("`domain` and `cpid`, or `eid` alone"), "{wrong}: {text}");
+        }
+        for wrong in ["{}", r#"{"pid":"p"}"#, r#"{"id":"e","domain":"d","pid":"p"}"#] {
+            let text = serde_json::from_str::<Deletion>(wrong).unwrap_err().to_string();
+            assert!(text.contains("`id` alone, or `domain` and `pid`"), "{wrong}: {text}");
+        }
+        let text = serde_json::from_str::<Deletion>(r#"{"event":"e"}"#).unwrap_err().to_string();
+        assert!(text.contains("unknown field `event`"), "{text}");
     }
 }

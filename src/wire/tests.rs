@@ -145,7 +145,7 @@ fn later_request() -> impl Strategy<Value = Request> {
             limit
         }),
         (req(), wait()).prop_map(|(req, wait)| Request::Wait { req, wait }),
-        (req(), text(), option::of(text()), any::<u64>()).prop_map(|(req, id, group, timeout_ms)| {
+        (req(), text(), option::of(text()), 0..=86_400_000_u64).prop_map(|(req, id, group, timeout_ms)| {
             Request::Outcome { req, id, options: OutcomeOptions { group, timeout_ms } }
         }),
         (req(), text(), association()).prop_map(|(req, id, with)| Request::Associate { req, id, with }),

@@ -16,7 +16,7 @@ use std::{
 use eventflow::{
     event::{EventId, code},
     metrics::{ActorKind, Readiness},
-    spoke::{Consume, Delivery, Spoke},
+    spoke::{Consume, Delivery, Publish, Schedule, Spoke},
     store::{Place, Store, StoreConfig},
     wire::Trace,
 };
@@ -246,6 +246,49 @@ async fn until_its_time_nobody_gets_it_and_then_everybody() {
     drop(raw);
     spoke.close().await;
     hub.stop().await;
+}
+
+/// Scheduled between two publishes, run after both: that is where it stands, in the log, in the state and for waits.
+#[tokio::test]
+async fn its_time_is_that_of_its_happening_and_not_of_its_scheduling() {
+    let hub = TestHub::start().await;
+    let spoke = hub.spoke().await;
+    let version = |id: &str| {
+        Publish::new("alarms", "set", "p").id(id.to_owned()).data(&serde_json::json!({ "v": id })).unwrap()
+    };
+    spoke.publish(version("first")).await.unwrap();
+    let mut subscription = spoke.subscribe("alarms", "*").await.unwrap();
+    let due = now() + 1_000;
+    spoke.schedule(version("scheduled"), Schedule::at(at(due))).await.unwrap();
+    let second = spoke.publish(version("second")).await.unwrap();
+    assert!(second.timestamp < due, "the machine is too slow for this test");
+    let ran = loop {
+        if let Delivery::Event { event, seq, .. } = subscription.next().await.unwrap()
+            && &*event.id == "scheduled"
+        {
+            assert_eq!(event.timestamp, i64::try_from(seq / 1_000).unwrap(), "as of any published event");
+            break event;
+        }
+    };
+    assert!(ran.timestamp >= due);
+    assert_eq!(spoke.show("scheduled").await.unwrap().0, ran, "what was delivered is what is stored");
+    let log = spoke.log("alarms", "p").collect(9).await.unwrap();
+    let ids: Vec<&str> = log.iter().map(|event| &*event.id).collect();
+    assert_eq!(ids, ["first", "second", "scheduled"]);
+    assert_eq!(spoke.state("alarms", "p").await.unwrap()["v"], "scheduled");
+    let span = spoke.log("alarms", "p").from(at(due)).collect(9).await.unwrap();
+    assert_eq!(span.len(), 1, "a span of time has what happened in it");
+    let mut raw = hub.v1().await;
+    let due = due.to_string();
+    let again = ["schedule", "1", &due, "scheduled", "alarms", "set", "p", "", r#"{"v":"scheduled"}"#];
+    assert_eq!(raw.ask(&again).await[2..], ["scheduled", &due, "duplicate"], "whatever its time has become");
+    spoke.close().await;
+    hub.stop().await;
+}
+
+/// A moment in milliseconds since 1970.
+fn at(millis: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap())
 }
 
 #[tokio::test]

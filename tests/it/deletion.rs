@@ -283,6 +283,31 @@ async fn a_deleted_id_may_be_published_anew_and_old_claims_dont_touch_it() {
 }
 
 #[tokio::test]
+async fn what_waits_for_its_time_stays_when_its_log_goes_and_goes_by_its_id() {
+    let hub = TestHub::start().await;
+    let mut link = hub.v1().await;
+    publish(&mut link, "e1").await;
+    // The year 2100.
+    let due = "4102444800000";
+    for (req, id) in [("3", "reminder"), ("4", "alarm")] {
+        let scheduled = ["schedule", req, due, id, "orders", "reminded", "order-1", "", "{}"];
+        assert_eq!(link.ask(&scheduled).await[0], "ok");
+    }
+    let log = r#"{"domain":"orders","pid":"order-1"}"#;
+    assert_eq!(delete(&mut link, log).await, ["ok", "deleted", "1"]);
+    assert_eq!(delete(&mut link, log).await, ["ok", "deleted", "0"]);
+    let waiting = || hub.handle.metrics().hub.schedules_waiting;
+    assert_eq!(waiting(), 2);
+
+    delete_event(&mut link, "reminder").await;
+    assert_eq!(waiting(), 1, "the gauge follows");
+    assert_eq!(link.ask(&["cancel", "5", "alarm"]).await[0], "ok");
+    assert_eq!((waiting(), number(&hub, "SELECT count(*) FROM event").await), (0, 0));
+    drop(link);
+    hub.stop().await;
+}
+
+#[tokio::test]
 async fn a_hub_may_forbid_it() {
     let hub = TestHub::with(|config| config.spokes.may_delete = false).await;
     let mut link = hub.v1().await;

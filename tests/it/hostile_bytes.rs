@@ -138,6 +138,7 @@ async fn a_bad_request_is_answered_by_name_and_the_link_stays() {
         (vec!["wait", "5", "{\"domain\":\"d\",\"timeout_ms\":1}"], code::INVALID_RECORD),
         (vec!["wait", "5", "{\"rid\":\"r\",\"timeout_ms\":86400001}"], code::INVALID_RECORD),
         (vec!["outcome", "5", "none", "{\"timeout_ms\":1}"], code::EVENT_NOT_FOUND),
+        (vec!["outcome", "5", "none", "{\"timeout_ms\":86400001}"], code::INVALID_RECORD),
         (vec!["ack", "5", "18446744073709551615"], code::CLAIM_LOST),
         (vec!["nack", "5", "1", "{}"], code::CLAIM_LOST),
         (vec!["release", "5", "1"], code::CLAIM_LOST),

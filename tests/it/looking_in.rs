@@ -1,7 +1,10 @@
 //! Promise: whoever looks into a running hub sees each actor's state and numbers, in bounded time and size, whatever
 //! the actors are up to. `GET /actors`, `GET /status` and `GET /metrics` tell the same as the hub's handle.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use eventflow::{
     metrics::{ActorKind, Label, Told},
@@ -134,6 +137,20 @@ async fn lists_are_cut_and_say_how_many_there_are() {
     assert_eq!(links["busiest"][0]["subscriptions"], 120, "{links}");
     spoke.close().await;
     hub.stop().await;
+}
+
+#[tokio::test]
+async fn the_manual_has_a_row_for_each_actor_of_the_report() {
+    let hub = TestHub::start().await;
+    let report: Value = serde_json::to_value(hub.handle.actors().await).unwrap();
+    hub.stop().await;
+    let manual = include_str!("../../docs/operations.md");
+    let (_, table) = manual.split_once("\n| actor | its state |\n").expect("the table is there");
+    let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+    let rows: Vec<_> = rows.map(|row| row.split('`').nth(1).unwrap()).collect();
+    let told: BTreeSet<_> = report["actors"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(BTreeSet::from_iter(rows.iter().copied()), told, "docs/operations.md, \"Actors\"");
+    assert_eq!(rows.len(), told.len(), "no actor stands twice");
 }
 
 #[tokio::test]

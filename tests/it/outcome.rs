@@ -131,3 +131,30 @@ async fn an_outcome_that_another_program_writes_is_seen() {
     drop(link);
     hub.stop().await;
 }
+
+/// Another program claims and ends what is waited for already: a hundred events at once, each with two who wait.
+#[tokio::test]
+async fn what_another_program_takes_and_ends_is_seen_in_a_moment_however_many_wait() {
+    const IN_A_MOMENT: &str = r#"{"timeout_ms":4000}"#;
+    let hub = TestHub::start().await;
+    let mut link = hub.v1().await;
+    let ids: Vec<_> = (0..100).map(|number| format!("e{number}")).collect();
+    for id in &ids {
+        publish(&mut link, id).await;
+    }
+    for (number, id) in ids.iter().chain(&ids).enumerate() {
+        link.send(&["outcome", &(number + 10).to_string(), id, IN_A_MOMENT]).await;
+    }
+    waits(&hub, 200).await;
+    let database = Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap();
+    let end = "UPDATE event_published SET consumed_spoke = '2026-11-30 12:00:00.000', consumer = 'NPM-1', \
+               success = '2026-11-30 12:00:01.500'";
+    database.execute_unprepared(end).await.unwrap();
+    for number in 0..200 {
+        let outcome = ended(&link.reply(&(number + 10).to_string()).await);
+        assert_eq!((&outcome["state"], &outcome["consumer"]), (&"success".into(), &"NPM-1".into()));
+    }
+    database.close().await.unwrap();
+    drop(link);
+    hub.stop().await;
+}

@@ -5,6 +5,7 @@ mod interrupted;
 mod manual;
 mod operator;
 mod trouble;
+mod usage;
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -229,7 +230,7 @@ fn the_tour_publish_subscribe_consume_log_show() {
     run(hub.client(&["log", "orders", "o-2"]), 3);
     let (_, stderr) = run(hub.client(&["publish", "orders", "created", "--id", id]), 1);
     assert!(stderr.contains("(E_EVENTFLOW_EVENT_CONFLICT)"), "{stderr}");
-    let (_, stderr) = run(hub.client(&["subscribe", "none", "--count", "1", "--timeout", "50ms"]), 4);
+    let (_, stderr) = run(hub.client(&["subscribe", "none", "--count", "1", "--timeout", "1s"]), 4);
     assert!(stderr.contains("(E_EVENTFLOW_TIMEOUT)"), "{stderr}");
 
     let (_, stderr) = run(super_hub(&hub), 69);
@@ -316,7 +317,9 @@ fn without_a_hub_the_client_exits_with_69() {
     let bundle = std::fs::read(hub.data().join("operator.toml")).unwrap();
     assert_eq!(hub.stop("TERM"), Some(0));
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("operator.toml"), bundle).unwrap();
+    let copy = folder.path().join("operator.toml");
+    std::fs::write(&copy, bundle).unwrap();
+    std::fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     for arguments in
         [&["show", "a", "--connect-timeout", "200ms"][..], &["publish", "a", "b", "--timeout", "200ms"]]
     {

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 
 use super::{
-    Deliveries, NpmCame, PAGE_BYTES, PAGE_EVENTS,
+    Deliveries, NpmCame, NpmLeft, PAGE_BYTES, PAGE_EVENTS,
     effects::Effects,
     feeds::{Feeds, HUNDRED, Look, Question, Telling, Ticket},
 };
@@ -124,6 +124,22 @@ impl Deliveries {
         }
         self.feeds.told(ticket, ids, next);
         self.apply(effects, ctx);
+    }
+}
+
+impl Handler<NpmCame> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: NpmCame, ctx: &mut Self::Context) {
+        self.npm_came(message, ctx);
+    }
+}
+
+impl Handler<NpmLeft> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: NpmLeft, _: &mut Self::Context) {
+        self.feeds.end(message.link, &message.domain, &message.name);
     }
 }
 

@@ -1,17 +1,85 @@
 //! Who waits for the outcome of an event, and what became of those that were deleted.
 
-use actix::{Context, Handler};
+use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
+use tokio::sync::oneshot;
 
 use super::{AwaitOutcome, Deleted, Deliveries, ForgetOutcome, effects::Effects};
-use crate::{actors::outlet::Owed, event::EventId};
+use crate::{
+    actors::{
+        outlet::Owed,
+        waiters::{WaitKey, Waiters},
+    },
+    event::EventId,
+};
+
+/// Events that are looked at with each tick, however many wait: beyond, they have their turns.
+const MOST_LOOKED: usize = 1_000;
+
+/// Who waits for the outcome of which event.
+#[derive(Debug, Default)]
+pub(super) struct Outcomes {
+    waiters: Waiters<EventId, oneshot::Sender<()>>,
+    /// A look is under way.
+    looking: bool,
+    /// The last event that was looked at.
+    last: Option<EventId>,
+}
+
+impl Outcomes {
+    fn add(&mut self, who: WaitKey, event_id: EventId, told: oneshot::Sender<()>) {
+        self.waiters.add(event_id, who, told);
+    }
+
+    fn forget(&mut self, who: WaitKey, event_id: &EventId) {
+        self.waiters.remove(event_id, who);
+    }
+
+    fn tell(&mut self, event_id: &EventId) {
+        for told in self.waiters.take(event_id, |_| true) {
+            // Whoever doesn't wait any more has said so, or is about to.
+            let _ = told.send(());
+        }
+    }
+
+    /// Which events to look at now; none while others are looked at.
+    fn look(&mut self) -> Vec<EventId> {
+        if self.looking {
+            return Vec::new();
+        }
+        let ids: Vec<_> = self.waiters.round(self.last.as_ref()).take(MOST_LOOKED).cloned().collect();
+        self.looking = !ids.is_empty();
+        self.last = ids.last().cloned();
+        ids
+    }
+
+    /// These have their outcome, or are gone.
+    fn looked(&mut self, over: &[EventId]) {
+        self.looking = false;
+        over.iter().for_each(|id| self.tell(id));
+    }
+}
 
 impl Deliveries {
     /// The event has its outcome, or is gone: the store says which.
     pub(super) fn tell(&mut self, event_id: &EventId) {
-        for told in self.awaited.take(event_id, |_| true) {
-            // Whoever doesn't wait any more has said so, or is about to.
-            let _ = told.send(());
+        self.awaited.tell(event_id);
+    }
+
+    /// Looks for what nobody tells this hub: outcomes that another program writes, and events that it deletes.
+    pub(super) fn look_for_outcomes(&mut self, ctx: &mut Context<Self>) {
+        let ids = self.awaited.look();
+        if ids.is_empty() {
+            return;
         }
+        let store = self.store.clone();
+        let read = async move { store.over(&ids).await };
+        ctx.spawn(read.into_actor(self).map(|over, deliveries, _| {
+            let over = over.unwrap_or_else(|error| {
+                tracing::warn!(%error, "what other programs wrote of outcomes can't be read; trying again");
+                Vec::new()
+            });
+            deliveries.awaited.looked(&over);
+        }));
     }
 }
 
@@ -20,7 +88,7 @@ impl Handler<AwaitOutcome> for Deliveries {
 
     fn handle(&mut self, message: AwaitOutcome, _: &mut Context<Self>) {
         let AwaitOutcome { who, event_id, told, seated } = message;
-        self.awaited.add(event_id, who, told);
+        self.awaited.add(who, event_id, told);
         // Whoever doesn't hear it is gone, and is about to say so.
         let _ = seated.send(());
     }
@@ -30,7 +98,7 @@ impl Handler<ForgetOutcome> for Deliveries {
     type Result = ();
 
     fn handle(&mut self, message: ForgetOutcome, _: &mut Context<Self>) {
-        self.awaited.remove(&message.event_id, message.who);
+        self.awaited.forget(message.who, &message.event_id);
     }
 }
 
@@ -45,5 +113,47 @@ impl Handler<Deleted> for Deliveries {
             self.tell(&gone.id);
         }
         message.owed.into_iter().for_each(Owed::give);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actors::outlet::LinkId;
+
+    fn id(number: usize) -> EventId {
+        EventId::parse(format!("e{number:05}")).unwrap()
+    }
+
+    #[test]
+    fn however_many_wait_one_look_at_a_time_takes_some_and_all_have_their_turns() {
+        let mut outcomes = Outcomes::default();
+        assert!(outcomes.look().is_empty() && !outcomes.looking, "nobody waits");
+        let hears: Vec<_> = (0..2_500)
+            .map(|number| {
+                let (told, hears) = oneshot::channel();
+                let who = WaitKey { link: LinkId(number as u64 % 7), number: number as u64 };
+                outcomes.add(who, id(number), told);
+                hears
+            })
+            .collect();
+        let mut looked = Vec::new();
+        for _ in 0..3 {
+            let ids = outcomes.look();
+            assert_eq!(ids.len(), MOST_LOOKED);
+            assert!(outcomes.look().is_empty(), "one is under way");
+            looked.extend(ids);
+            outcomes.looked(&[id(700)]);
+        }
+        assert_eq!(looked[..3], [id(0), id(1), id(2)]);
+        looked.sort_unstable();
+        looked.dedup();
+        assert_eq!(looked.len(), 2_500);
+        let heard: Vec<_> = hears
+            .into_iter()
+            .enumerate()
+            .filter_map(|(at, mut hears)| hears.try_recv().ok().map(|()| at))
+            .collect();
+        assert_eq!(heard, [700]);
     }
 }

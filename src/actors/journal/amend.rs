@@ -81,6 +81,8 @@ pub fn deleted(
         Ok(Written::Deleted(Deleted { gone, rest })) => {
             deleting.gone += gone.len() as u64;
             metrics.deleted.add(gone.len() as u64);
+            let waited = gone.iter().filter(|gone| gone.scheduled).count();
+            metrics.schedules_waiting.add(-i64::try_from(waited).unwrap_or(0));
             told.gone.extend(gone);
             match rest {
                 Some(rest) => told.again.push((Write::Delete(rest), deleting)),

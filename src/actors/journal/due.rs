@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     actors::{clock::now_millis, dispatched::Dispatched, mail::mail},
-    event::{Event, EventId, Fault},
+    event::{Event, Fault},
     metrics::HubMetrics,
-    store::{Due, Ran, StoreError, Write, Written},
+    store::{Due, Ran, Running, StoreError, Write, Written},
     wire::Answer,
 };
 
@@ -34,7 +34,7 @@ impl Handler<RunDue> for Journal {
     fn handle(&mut self, message: RunDue, ctx: &mut Self::Context) {
         let RunDue { due, done } = message;
         let bytes = due.iter().map(|due| due.bytes).sum();
-        let events = due.into_iter().map(|due| (due.id, 0)).collect();
+        let events = due.into_iter().map(|due| Running { id: due.id, seq: 0, timestamp: 0 }).collect();
         let write = Write::RunDue { events, hub: self.config.hub.clone() };
         self.enqueue(write, bytes, ReplyTo::Scheduler(done));
         self.pump(ctx);
@@ -52,9 +52,11 @@ pub(super) fn of(event: &Event, due: i64) -> Due {
 }
 
 /// Gives places to what runs, in its order; those that don't run leave holes.
-pub(super) fn place(events: &mut [(EventId, u64)], sequence: &mut Sequence, now: u64) {
-    for (_, seq) in events {
-        *seq = sequence.next(now).seq;
+pub(super) fn place(events: &mut [Running], sequence: &mut Sequence, now: u64) {
+    for running in events {
+        let place = sequence.next(now);
+        running.seq = place.seq;
+        running.timestamp = place.timestamp;
     }
 }
 

@@ -11,6 +11,7 @@ use ureq::{
 };
 
 use crate::{
+    arguments::DATA_FOLDER,
     failure::{CUT_SHORT, Failure},
     parse::hub_address,
     stop::Stop,
@@ -33,7 +34,7 @@ const MADE: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct AdminLink {
-    /// The hub's admin HTTP; by default what the data folder of a running hub says, else 127.0.0.1:50080
+    /// The hub's admin HTTP; by default what the running hub of the data folder says there; without --data-folder else 127.0.0.1:50080
     #[arg(
         long,
         global = true,
@@ -60,14 +61,19 @@ pub(crate) struct Admin {
 impl Admin {
     /// Finds address and token; `folder` is the hub's data folder. Nothing is sent yet.
     pub(crate) fn find(link: &AdminLink, folder: &Path, stop: Stop) -> Result<Self, Failure> {
-        let address = match &link.admin {
-            Some(HubAddress { host, port, .. }) if host.contains(':') => format!("[{host}]:{port}"),
-            Some(HubAddress { host, port, .. }) => format!("{host}:{port}"),
-            None => told_address(folder).unwrap_or_else(|| format!("127.0.0.1:{DEFAULT_PORT}")),
-        };
         let token = match &link.admin_token {
             Some(token) => token.trim().to_owned(),
             None => read_token(folder)?,
+        };
+        let address = match &link.admin {
+            Some(HubAddress { host, port, .. }) if host.contains(':') => format!("[{host}]:{port}"),
+            Some(HubAddress { host, port, .. }) => format!("{host}:{port}"),
+            None => match told_address(folder) {
+                Some(address) => address,
+                // Another hub than that of the folder isn't meant.
+                None if folder != Path::new(DATA_FOLDER) => return Err(not_on(folder)),
+                None => format!("127.0.0.1:{DEFAULT_PORT}"),
+            },
         };
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             let sentence = "the admin token must be letters and digits, as in the file admin-token of the hub's \
@@ -228,6 +234,15 @@ fn read_token(folder: &Path) -> Result<String, Failure> {
         );
         Failure::new(code::ADMIN_TOKEN, sentence)
     })
+}
+
+fn not_on(folder: &Path) -> Failure {
+    let sentence = format!(
+        "no hub with admin HTTP runs on the data folder {}: start it, with its setting admin.enabled on, or say by \
+         --admin or EVENTFLOW_ADMIN where it is",
+        folder.display()
+    );
+    Failure::new(code::NO_HUB, sentence)
 }
 
 fn nobody(address: &str, error: &(impl std::error::Error + ?Sized)) -> Failure {

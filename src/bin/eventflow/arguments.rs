@@ -26,11 +26,14 @@ use crate::{
     wait::Wait,
 };
 
+/// The data folder that is looked into if none is named.
+pub(crate) const DATA_FOLDER: &str = "./eventflow-data";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0   done
   1   refused, or failed: an outcome that isn't success is a failure too
-  2   wrong usage
+  2   wrong usage, down to what --data or a date says: nothing was done
   3   not found: no such event, schedule, certificate, or nothing in a log
   4   not in time: what was waited for didn't come
   69  no hub could be reached, or it is stopping
@@ -78,6 +81,12 @@ impl Cli {
                 let sentence = with_code(WITHOUT_DATE, code::SCHEDULE_INVALID_DATE);
                 ("schedule", (ErrorKind::MissingRequiredArgument, sentence))
             }
+            Command::Request(request) if request.name == "-" => ("request", named_dash("request")),
+            Command::Schedule(schedule) if schedule.name == "-" => ("schedule", named_dash("schedule")),
+            Command::Log(log) if log.is_backwards() => {
+                let sentence = "nothing lies between --from and --to: --from is later".to_owned();
+                ("log", (ErrorKind::ArgumentConflict, sentence))
+            }
             Command::State(state) if state.is_stream() == state.pid.is_some() => {
                 let sentence = "state needs a domain and a process, or `-` alone".to_owned();
                 ("state", (ErrorKind::MissingRequiredArgument, sentence))
@@ -99,6 +108,9 @@ fn misused_publish(publish: &Publish) -> Option<(ErrorKind, String)> {
         let text = format!("unexpected argument '{surplus}' found: give the data by --data '…'");
         return Some((ErrorKind::UnknownArgument, text));
     }
+    if !publish.is_stream() && publish.name.as_deref() == Some("-") {
+        return Some(named_dash("publish"));
+    }
     let (kind, sentence) = match (publish.is_stream(), &publish.name) {
         (false, None) => {
             (ErrorKind::MissingRequiredArgument, "publish needs a domain and a name, or `-` alone")
@@ -116,6 +128,15 @@ fn misused_publish(publish: &Publish) -> Option<(ErrorKind, String)> {
     Some((kind, sentence.to_owned()))
 }
 
+/// A `-` where the event's name belongs: it would make an event of that name, which nobody means.
+fn named_dash(command: &str) -> (ErrorKind, String) {
+    let sentence = format!(
+        "`-` is no name of an event: `{command} DOMAIN NAME --data -` reads the data from standard input, \
+         `publish -` reads events"
+    );
+    (ErrorKind::InvalidValue, sentence)
+}
+
 /// Where hubs are, and who we are.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connection")]
@@ -130,7 +151,7 @@ pub(crate) struct Link {
         env = "EVENTFLOW_DATA",
         hide_env_values = true,
         value_name = "FOLDER",
-        default_value = "./eventflow-data"
+        default_value = DATA_FOLDER
     )]
     pub(crate) data_folder: PathBuf,
     /// A hub to dial instead of those that the credentials name; may be repeated
@@ -265,6 +286,10 @@ mod tests {
             "wait orders order-1 --after a --since 1h",
             "wait orders order-1 --since yesterday",
             "schedule orders reminded",
+            "publish orders -",
+            "request orders - --data -",
+            "schedule orders - --in 1h",
+            "log a --from 1h --to 2h",
             "schedule orders reminded --in 1h --at 5",
             "schedule orders reminded --at 1h",
             "log --name paid",

@@ -18,7 +18,8 @@ use crate::{
 
 /// Delete an event, or the log of a process, with outcomes, attempts, schedules and associations.
 ///
-/// What a consumer is working on isn't recalled: its ack comes too late then. On a terminal it asks before a whole log
+/// What a consumer is working on isn't recalled: its ack comes too late then. What is scheduled and hasn't run is in
+/// no log and stays: `eventflow cancel` removes it, and so does deleting it by its id. On a terminal it asks before a whole log
 /// goes. If there is nothing to delete the exit code is 3.
 #[derive(Debug, Args)]
 #[command(

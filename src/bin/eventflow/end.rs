@@ -11,7 +11,7 @@ use crate::{failure::Failure, parse};
 #[derive(Debug, Clone, Args)]
 pub(crate) struct End {
     /// End after so many events
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
     pub(crate) count: Option<u64>,
     /// End after so long; with --count, exit code 4 if there were fewer
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]

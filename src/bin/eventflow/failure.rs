@@ -23,6 +23,13 @@ pub(crate) enum Failure {
         /// What, why and what to do.
         sentence: String,
     },
+    /// An argument, or what it names, can't be used: wrong usage, before anything was sent.
+    Misused {
+        /// Stable, `E_EVENTFLOW_…`.
+        code: String,
+        /// Which, why and what to do.
+        sentence: String,
+    },
     /// It was told already.
     Silent {
         /// What to exit with.
@@ -38,13 +45,13 @@ impl Failure {
         Self::Told { code: code.to_owned(), sentence: sentence.into() }
     }
 
-    pub(crate) fn from_fault(fault: Fault) -> Self {
-        Self::Told { code: fault.code, sentence: fault.message }
+    pub(crate) fn misused(fault: Fault) -> Self {
+        Self::Misused { code: fault.code, sentence: fault.message }
     }
 
     /// Says it on standard error, if there is anything to say.
     pub(crate) fn tell(&self) {
-        if let Self::Told { code, sentence } = self {
+        if let Self::Told { code, sentence } | Self::Misused { code, sentence } = self {
             remark(&with_code(sentence, code));
         }
     }
@@ -54,6 +61,7 @@ impl Failure {
         self.tell();
         match self {
             Self::Told { code, .. } => ExitCode::from(number(code)),
+            Self::Misused { .. } => ExitCode::from(2),
             Self::Silent { exit } => ExitCode::from(*exit),
         }
     }
@@ -62,6 +70,13 @@ impl Failure {
 /// The exit code for an error code.
 fn number(error: &str) -> u8 {
     match error {
+        // They are an argument's fault, whoever says so.
+        code::INVALID_ID
+        | code::INVALID_DOMAIN
+        | code::INVALID_NAME
+        | code::INVALID_PID
+        | code::INVALID_EID
+        | code::SCHEDULE_INVALID_DATE => 2,
         code::EVENT_NOT_FOUND | code::SCHEDULE_NOT_FOUND | code::CERTIFICATE_NOT_FOUND => 3,
         code::TIMEOUT | code::WAIT_TIMEOUT => 4,
         code::NO_HUB | code::HANDSHAKE | code::HUB_BUSY | code::HUB_DRAINING | code::HUB_RESTART => 69,
@@ -71,7 +86,6 @@ fn number(error: &str) -> u8 {
         | code::CERTIFICATE_REVOKED
         | code::VAULT
         | code::INVALID_HOSTNAME
-        | code::DATA_FOLDER
         | code::ADMIN_TOKEN => 77,
         _ => 1,
     }
@@ -150,11 +164,12 @@ mod tests {
             (code::TIMEOUT, 4),
             (code::WAIT_TIMEOUT, 4),
             (code::SCHEDULE_EXECUTED, 1),
-            (code::SCHEDULE_INVALID_DATE, 1),
+            (code::SCHEDULE_INVALID_DATE, 2),
             (code::CERTIFICATE_EXPIRED, 77),
             (code::CERTIFICATE_REVOKED, 77),
             (code::CERTIFICATE_NOT_FOUND, 3),
-            (code::INVALID_DOMAIN, 1),
+            (code::INVALID_DOMAIN, 2),
+            (code::DATA_FOLDER, 1),
             ("E_EVENTFLOW_OF_THE_FUTURE", 1),
         ] {
             assert_eq!(number(error), expected, "{error}");

@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 
 use clap::Args;
 use eventflow::{
-    event::{Data, EventId, code},
+    event::{Data, EventId, Fault, code},
     spoke,
 };
 
@@ -36,10 +36,10 @@ impl Fields {
     /// The event. It is checked before a link is made: what is wrong here needs no hub to say so.
     pub(crate) fn event(self, domain: &str, name: &str) -> Result<(EventId, spoke::Publish), Failure> {
         let data = self.data.as_deref().map(data).transpose()?;
-        let id = EventId::parse(self.id.unwrap_or_else(new_id))
-            .map_err(|error| Failure::from_fault(error.into()))?;
+        let id =
+            EventId::parse(self.id.unwrap_or_else(new_id)).map_err(|error| Failure::misused(error.into()))?;
         let event = ndjson::event(domain, name, self.pid, Some(id.to_string()), self.rid, data, new_id);
-        Ok((id, event.map_err(Failure::from_fault)?))
+        Ok((id, event.map_err(Failure::misused)?))
     }
 }
 
@@ -57,7 +57,14 @@ fn data(given: &str) -> Result<Data, Failure> {
         }
         _ => given.to_owned(),
     };
-    ndjson::payload(&text).map_err(|error| Failure::from_fault(error.into()))
+    ndjson::payload(&text).map_err(|error| {
+        let mut fault = Fault::from(error);
+        // On the command line a bare word looks like a text, and the shell takes one pair of quotes away.
+        if text == given && given.starts_with(|first: char| first.is_alphabetic()) {
+            fault.message += "; a text needs JSON's quotes within the shell's: --data '\"text\"'";
+        }
+        Failure::misused(fault)
+    })
 }
 
 fn read(name: &str, from: impl io::Read) -> Result<String, Failure> {
@@ -66,13 +73,17 @@ fn read(name: &str, from: impl io::Read) -> Result<String, Failure> {
     from.take(limit + 1).read_to_string(&mut text).map_err(|error| unreadable(name, &error))?;
     if text.len() as u64 > limit {
         let sentence = format!("{name} is longer than {limit} bytes: no hub takes an event of that size");
-        return Err(Failure::new(code::EVENT_TOO_LARGE, sentence));
+        return Err(misused(code::EVENT_TOO_LARGE, sentence));
     }
     Ok(text)
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Failure {
-    Failure::new(code::INVALID_DATA, format!("the data can't be read from {name}: {error}"))
+    misused(code::INVALID_DATA, format!("the data can't be read from {name}: {error}"))
+}
+
+fn misused(code: &str, sentence: String) -> Failure {
+    Failure::misused(Fault::refused(code, sentence))
 }
 
 #[cfg(test)]
@@ -87,7 +98,7 @@ mod tests {
         assert_eq!(data(&format!("@{}", path.display())).unwrap().as_str(), r#"{"a":1}"#);
         assert_eq!(data("[1]").unwrap().as_str(), "[1]");
         for wrong in ["@/nowhere", "{", "@"] {
-            let Failure::Told { code, .. } = data(wrong).unwrap_err() else { panic!("it is to be told") };
+            let Failure::Misused { code, .. } = data(wrong).unwrap_err() else { panic!("it is to be told") };
             assert_eq!(code, code::INVALID_DATA, "{wrong}");
         }
     }

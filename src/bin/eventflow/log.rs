@@ -33,14 +33,14 @@ pub(crate) struct Log {
     /// Only events of this name; may be repeated for several
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
-    /// Only from here on: 2030-01-31T12:00:00Z, milliseconds since 1970, or a span before now (1h)
+    /// Only from here on: 2030-01-31T12:00:00Z, 2030-01-31 (midnight UTC), milliseconds since 1970, or a span before now (1h)
     #[arg(long, value_name = "TIME", value_parser = parse::moment)]
     pub(crate) from: Option<Timestamp>,
     /// Only before this, itself excluded
     #[arg(long, value_name = "TIME", value_parser = parse::moment)]
     pub(crate) to: Option<Timestamp>,
     /// At most so many events
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
     pub(crate) limit: Option<u64>,
     /// How long to wait for each answer
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]
@@ -73,6 +73,11 @@ pub(crate) async fn run(
 }
 
 impl Log {
+    /// Whether it asks for what comes after its own end.
+    pub(crate) fn is_backwards(&self) -> bool {
+        matches!((self.from, self.to), (Some(from), Some(to)) if from.as_millis() > to.as_millis())
+    }
+
     fn reader(&self, spoke: &Spoke) -> LogReader {
         let domain = self.domain.as_deref().unwrap_or_default();
         let mut reader = match (&self.pid, &self.child, &self.entity) {

@@ -109,7 +109,11 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
 /// What the client library has to say. Without `--verbose` only what the commands don't tell themselves, and in
 /// their way.
 fn start_log(verbose: bool) {
-    let filter = EnvFilter::new(if verbose { "warn,eventflow=info" } else { "warn,eventflow::spoke=off" });
+    let filter = EnvFilter::new(if verbose {
+        "warn,eventflow=info"
+    } else {
+        "warn,eventflow::spoke=off,eventflow::pki::tls=off"
+    });
     let log = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_ansi(verbose && io::stderr().is_terminal())

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use chrono::DateTime;
+use chrono::{DateTime, NaiveDate, NaiveTime};
 use eventflow::{spoke::Timestamp, wire::HubAddress};
 
 /// `HOST:PORT`, where an IPv6 address stands in brackets.
@@ -29,9 +29,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A span from now on, for a date to come: `0s` and centuries are allowed.
 pub(crate) fn delay(text: &str) -> Result<Duration, String> {
-    span(text)
-        .map(Duration::from_millis)
-        .ok_or_else(|| "must be a number and a unit (ms, s, m, h or d), such as 30s or 7d".to_owned())
+    span(text).map(Duration::from_millis).ok_or_else(|| match text.strip_prefix('-').and_then(span) {
+        Some(_) => "must lie ahead: a span from now, such as 30s or 7d, without a sign".to_owned(),
+        None => "must be a number and a unit (ms, s, m, h or d), such as 30s or 7d".to_owned(),
+    })
 }
 
 fn span(text: &str) -> Option<u64> {
@@ -47,7 +48,15 @@ fn span(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// A moment: RFC 3339 with any offset, milliseconds since 1970, or a span before now.
+/// How many, at least one.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("must be a whole number from 1".to_owned()),
+        Ok(count) => Ok(count),
+    }
+}
+
+/// A moment: a time as [`date`] takes it, or a span before now.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     moment_at(text, SystemTime::now())
 }
@@ -55,16 +64,21 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
 fn moment_at(text: &str, now: SystemTime) -> Result<Timestamp, String> {
     let before = |millis| now.checked_sub(Duration::from_millis(millis)).map(Timestamp::from);
     absolute(text).or_else(|| span(text).and_then(before)).ok_or_else(|| {
-        "must be a time such as 2030-01-31T12:00:00Z, milliseconds since 1970, or a span before now such as 1h"
+        "must be a time such as 2030-01-31T12:00:00Z, a day such as 2030-01-31 (from midnight UTC), milliseconds \
+         since 1970, or a span before now such as 1h"
             .to_owned()
     })
 }
 
-/// A date: RFC 3339 with any offset, or milliseconds since 1970.
+/// A date: RFC 3339 with any offset, what we print for people, a day (its midnight, UTC), or milliseconds since 1970.
 pub(crate) fn date(text: &str) -> Result<Timestamp, String> {
     absolute(text).ok_or_else(|| match span(text) {
         Some(_) => format!("must be a time; `--in {text}` says so long from now"),
-        None => "must be a time such as 2030-01-31T12:00:00Z, or milliseconds since 1970".to_owned(),
+        None => {
+            "must be a time such as 2030-01-31T12:00:00Z, a day such as 2030-01-31 (from midnight UTC), or \
+                 milliseconds since 1970"
+                .to_owned()
+        }
     })
 }
 
@@ -72,7 +86,14 @@ fn absolute(text: &str) -> Option<Timestamp> {
     if let Ok(millis) = text.parse::<i64>() {
         return Some(millis.into());
     }
-    DateTime::parse_from_rfc3339(text).ok().map(|time| time.timestamp_millis().into())
+    let time = DateTime::parse_from_rfc3339(text)
+        // As `output::time` writes it.
+        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f %:z"))
+        .map(|time| time.timestamp_millis());
+    // Its ten characters only: a year of any length would take in typing mistakes.
+    let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| text.len() == 10);
+    let millis = time.ok().or_else(|| Some(day()?.and_time(NaiveTime::MIN).and_utc().timestamp_millis()));
+    millis.map(Timestamp::from)
 }
 
 #[cfg(test)]
@@ -101,6 +122,11 @@ mod tests {
         assert_eq!(delay("0s"), Ok(Duration::ZERO));
         assert_eq!(delay("400d"), Ok(Duration::from_secs(400 * 86_400)));
         assert!(delay("5").is_err());
+        assert!(delay("-5s").unwrap_err().contains("must lie ahead"));
+        assert_eq!(count("7"), Ok(7));
+        for wrong in ["0", "x", "-1", "1.5", ""] {
+            assert_eq!(count(wrong).unwrap_err(), "must be a whole number from 1");
+        }
     }
 
     #[test]
@@ -111,10 +137,21 @@ mod tests {
         assert_eq!(millis("2030-01-31T13:00:00.5+01:00"), Ok(1_896_091_200_500));
         assert_eq!(millis("1896091200000"), Ok(1_896_091_200_000));
         assert_eq!(millis("1h"), Ok(3_600_000));
+        assert_eq!(millis("2030-01-31"), Ok(1_896_048_000_000));
+        let printed = crate::output::time(1_896_091_200_007, &chrono::FixedOffset::east_opt(-5_400).unwrap());
+        assert_eq!(millis(&printed), Ok(1_896_091_200_007), "{printed}");
         assert_eq!(millis("0s"), Ok(7_200_000));
-        for wrong in
-            ["", "yesterday", "2030-01-31", "2030-01-31T12:00:00", "2030-02-30T12:00:00Z", "1y", "1.5h"]
-        {
+        for wrong in [
+            "",
+            "yesterday",
+            "30-01-31",
+            "2030-1-31",
+            "2030-01-31T12:00:00",
+            "2030-02-30",
+            "2030-02-30T12:00:00Z",
+            "1y",
+            "1.5h",
+        ] {
             assert!(millis(wrong).is_err(), "{wrong}");
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct Pids {
     /// The domain
     pub(crate) domain: String,
     /// At most so many processes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
     pub(crate) limit: Option<u64>,
     /// How long to wait for each answer
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]

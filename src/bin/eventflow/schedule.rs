@@ -34,10 +34,10 @@ pub(crate) struct Schedule {
     #[command(flatten)]
     pub(crate) fields: Fields,
     /// So long from now: 30s, 5m, 24h, 7d
-    #[arg(long = "in", value_name = "DURATION", conflicts_with = "at", value_parser = parse::delay)]
+    #[arg(long = "in", value_name = "DURATION", conflicts_with = "at", value_parser = parse::delay, allow_hyphen_values = true)]
     pub(crate) after: Option<Duration>,
-    /// At this time: 2030-01-31T12:00:00Z, or milliseconds since 1970
-    #[arg(long, value_name = "TIME", value_parser = parse::date)]
+    /// At this time: 2030-01-31T12:00:00Z, 2030-01-31 (midnight UTC), or milliseconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = parse::date, allow_hyphen_values = true)]
     pub(crate) at: Option<Timestamp>,
     /// How long to try until the hub has it, connecting included
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]

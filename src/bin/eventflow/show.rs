@@ -85,6 +85,12 @@ fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
     let by = trace.consumer.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let at = trace.ended.map(|at| format!(" at {}", time(at))).unwrap_or_default();
     row("state", &format!("{}{by}{at}", trace.state));
+    if trace.state == "orphan" {
+        row(
+            "",
+            "nobody consumes such events yet: a consumer that comes within the hub's orphan_keep gets it",
+        );
+    }
     for attempt in &trace.attempts {
         row("attempt", &told(attempt, &time));
         for line in attempt.error.lines() {
@@ -165,6 +171,12 @@ data       {}";
         };
         let text = story(&event(None, "{}"), &trace, |_| String::new());
         assert!(text.contains("state      persisted\n"), "{text}");
+        let orphan = Trace { state: "orphan".to_owned(), ..trace.clone() };
+        let orphan = story(&event(None, "{}"), &orphan, |_| String::new());
+        assert!(
+            orphan.contains("orphan\n           nobody consumes such events yet: a consumer that"),
+            "{orphan}"
+        );
         assert!(!text.contains("published") && !text.contains("answers") && !text.contains("hub "));
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Wait {
     /// Only what came after this event of the process
     #[arg(long, value_name = "ID", requires = "domain", conflicts_with = "since")]
     pub(crate) after: Option<String>,
-    /// Only what came after this: 2030-01-31T12:00:00Z, milliseconds since 1970, or a span before now (1h)
+    /// Only what came after this: 2030-01-31T12:00:00Z, 2030-01-31 (midnight UTC), milliseconds since 1970, or a span before now (1h)
     #[arg(long, value_name = "TIME", requires = "domain", value_parser = parse::moment)]
     pub(crate) since: Option<Timestamp>,
     /// Wait for an answer to this event, that is, for one with its id as rid
@@ -131,11 +131,34 @@ async fn outcome(
 pub(crate) fn told(ended: &Ended) -> String {
     let Ended { state, consumer, ended, error } = ended;
     let by = consumer.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-    let why = if error.is_empty() { String::new() } else { format!(": {error}") };
-    harmless(&format!("{state}{by} at {}{why}", time(*ended, &chrono::Local)))
+    let mut text = harmless(&format!("{state}{by} at {}", time(*ended, &chrono::Local)));
+    // Several lines stand below, as `show` has them.
+    let start = if error.lines().nth(1).is_some() { "\n           " } else { ": " };
+    for line in error.lines() {
+        text += start;
+        text += &harmless(line);
+    }
+    text
 }
 
 /// Only success is one.
 pub(crate) fn verdict(ended: &Ended) -> Result<(), Failure> {
     if ended.state == "success" { Ok(()) } else { Err(Failure::Silent { exit: 1 }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_several_lines_stands_below_the_outcome() {
+        let told = |error: &str| {
+            let ended = Ended { state: "dead".into(), consumer: None, ended: 0, error: error.into() };
+            self::told(&ended)
+        };
+        assert!(told("exit code 1").ends_with(": exit code 1"));
+        assert!(told("").lines().count() == 1 && !told("").ends_with(' '));
+        let lines = told("exit code 1: no\u{1b}\ntry again\n");
+        assert!(lines.ends_with("\n           exit code 1: no\u{FFFD}\n           try again"), "{lines}");
+    }
 }

@@ -23,14 +23,16 @@ pub enum WaitError {
         /// So many.
         count: usize,
     },
-    /// It didn't come in time.
-    #[error("what was waited for didn't come within {:.1} s", waited.as_secs_f64())]
+    /// It didn't come in time; or, if nothing was waited for, it isn't there.
+    #[error("{}", missed(what, *waited))]
     TimedOut {
-        /// The wait's own time-out.
+        /// What was waited for, such as `answer to the event "e1"`.
+        what: String,
+        /// The wait's own time-out; zero if it was only a look.
         waited: Duration,
     },
     /// No event has the id that was named.
-    #[error("no event has the id {id:?}: it was never stored here")]
+    #[error("no event has the id {id:?}: it was never stored here, or is deleted")]
     NotFound {
         /// The id.
         id: String,
@@ -41,6 +43,20 @@ pub enum WaitError {
     /// The spoke is closed.
     #[error("the spoke is closed: {0}")]
     Closed(Fault),
+}
+
+fn missed(what: &str, waited: Duration) -> String {
+    match waited {
+        Duration::ZERO => format!("there is no {what} yet: look again, or wait for it"),
+        _ => format!("no {what} came within {:?}: wait again, or for longer", rounded(waited)),
+    }
+}
+
+/// Up to whole milliseconds, or tenths of a second: what was left of a time-out is never a round number.
+fn rounded(waited: Duration) -> Duration {
+    let step = if waited < Duration::from_secs(1) { 1 } else { 100 };
+    let ms = waited.as_nanos().div_ceil(1_000_000 * step) * step;
+    Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX))
 }
 
 impl WaitError {

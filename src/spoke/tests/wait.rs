@@ -64,12 +64,15 @@ async fn a_wait_ends_in_time_if_the_hub_says_so_if_it_is_silent_and_if_there_is_
         let (req, _) = link.wait().await;
         link.refuse(req, code::WAIT_TIMEOUT).await;
     });
-    let timed_out = |seconds| WaitError::TimedOut { waited: Duration::from_secs(seconds) };
-    assert_eq!(waited, Err(timed_out(10)));
+    let timed_out = || WaitError::TimedOut {
+        what: r#"event named "paid" of the process "order-1" in "orders""#.to_owned(),
+        waited: Duration::from_secs(10),
+    };
+    assert_eq!(waited, Err(timed_out()));
 
     let began = Instant::now();
     let (waited, _asked) = tokio::join!(spoke.wait(paid(10)), link.wait());
-    assert_eq!(waited, Err(timed_out(10)));
+    assert_eq!(waited, Err(timed_out()));
     assert_eq!(began.elapsed().as_secs(), 10);
 
     drop(link);
@@ -77,6 +80,19 @@ async fn a_wait_ends_in_time_if_the_hub_says_so_if_it_is_silent_and_if_there_is_
     let error = spoke.wait(paid(3)).await.unwrap_err();
     assert_eq!((error.code(), error.is_retryable()), (code::WAIT_TIMEOUT, true));
     assert_eq!(began.elapsed().as_secs(), 3);
+}
+
+#[test]
+fn a_time_out_says_what_was_waited_for_and_for_how_long() {
+    for (micros, text) in
+        [(50_000, "50ms"), (49_001, "50ms"), (1_000_000, "1s"), (29_987_654, "30s"), (10, "1ms")]
+    {
+        let waited = Duration::from_micros(micros);
+        let error = WaitError::TimedOut { what: r#"answer to the event "e1""#.to_owned(), waited };
+        let expected =
+            format!(r#"no answer to the event "e1" came within {text}: wait again, or for longer"#);
+        assert_eq!(error.to_string(), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,8 +187,20 @@ async fn a_wait_without_time_is_a_look() {
                 link.refuse(req, code::WAIT_TIMEOUT).await;
             }
         });
-        assert_eq!(waited.map_err(|error| error.code().to_owned()).is_ok(), there);
+        let Err(error) = waited else {
+            assert!(there);
+            continue;
+        };
+        assert!(!there && error.code() == code::WAIT_TIMEOUT, "{error}");
+        let text = r#"there is no event named "paid" of the process "order-1" in "orders" yet: look again, or wait for it"#;
+        assert_eq!(error.to_string(), text);
     }
+    let (none, ()) = tokio::join!(spoke.outcome("e1", Duration::ZERO), async {
+        let (req, ..) = link.outcome().await;
+        link.ok(req, Answer::Outcome(None)).await;
+    });
+    let text = r#"there is no outcome of the event "e1" yet: look again, or wait for it"#;
+    assert_eq!(none.unwrap_err().to_string(), text);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
 use super::{
     super::{
         Delete, Deleted, Gone, StoreError, Write, Written,
+        log::HAS_BEGUN,
         sql::{Script, fill, marks, pieces, rounded, signed, statement, unsigned},
         time,
     },
@@ -51,19 +52,22 @@ async fn run(db: &DatabaseConnection, delete: &Delete) -> Result<Result<Deleted,
     Ok(Ok(Deleted { gone, rest: more.then(|| delete.clone()) }))
 }
 
-/// What is to go now, and one more if there is more.
+/// What is to go now, and one more if there is more. What waits for its time is in no log, and doesn't go with one.
 async fn find(db: &DatabaseConnection, delete: &Delete) -> Result<Vec<Gone>, DbErr> {
-    const FIND: &str = "SELECT e.id, e.domain, e.name, p.seq FROM event e \
-                        LEFT JOIN event_published p ON p.event_id = e.id WHERE";
+    let find = format!(
+        "SELECT e.id, e.domain, e.name, p.seq, NOT ({HAS_BEGUN}) FROM event e \
+         LEFT JOIN event_published p ON p.event_id = e.id WHERE"
+    );
     let wanted = match &delete.what {
-        Deletion::Event { id } => statement(format!("{FIND} e.id = ?"), vec![id.as_str().into()]),
+        Deletion::Event { id } => statement(format!("{find} e.id = ?"), vec![id.as_str().into()]),
         Deletion::Log { domain, pid } => {
             let mut values: Vec<Value> = vec![domain.as_str().into(), pid.as_str().into()];
             values.extend(delete.before.map(|before| time::text(before).into()));
             values.push(signed(delete.most.saturating_add(1) as u64).into());
             let before = if delete.before.is_some() { "AND e.timestamp < ?" } else { "" };
-            let tail = format!("e.domain = ? AND e.pid = ? {before} ORDER BY e.timestamp LIMIT ?");
-            statement(format!("{FIND} {tail}"), values)
+            let tail =
+                format!("e.domain = ? AND e.pid = ? {before} AND {HAS_BEGUN} ORDER BY e.timestamp LIMIT ?");
+            statement(format!("{find} {tail}"), values)
         }
     };
     db.query_all_raw(wanted).await?.iter().map(gone_of).collect()
@@ -75,6 +79,7 @@ fn gone_of(row: &QueryResult) -> Result<Gone, DbErr> {
         domain: Domain::from_stored(row.try_get_by_index::<String>(1)?),
         name: Name::from_stored(row.try_get_by_index::<String>(2)?),
         seq: row.try_get_by_index::<Option<i64>>(3)?.map(unsigned),
+        scheduled: row.try_get_by_index(4)?,
     })
 }
 

@@ -6,7 +6,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 
 use super::{
     super::{
-        Ran, StoreError, Write, Written,
+        Ran, Running, StoreError, Write, Written,
         events::{EVENT, event_of},
         schedules::{DUE, NOW, rounded_up},
         sql::{Script, fill, marks, pieces, rounded, signed, statement},
@@ -120,13 +120,14 @@ async fn cancel(
         }));
     }
     let mut script = Script::default();
-    let details = serde_json::json!({ "event": id.as_str(), "spoke": by.as_str(), "count": 1 });
+    // In the form in which deletions are remembered.
+    let details = serde_json::json!({ "by": by, "id": id, "count": 1 });
     script.add(
         "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)",
         [
             time::text(at).into(),
             hub.as_str().into(),
-            format!("schedule cancelled: {by}").into(),
+            format!("cancelled: the scheduled event {id:?}, by {by}").into(),
             details.to_string().into(),
         ],
     );
@@ -135,16 +136,17 @@ async fn cancel(
 }
 
 /// Publishes what is due and hasn't run, once: only rows that the guard lets through go on.
-async fn run(db: &DatabaseConnection, events: &[(EventId, u64)], hub: &Uid) -> Result<Vec<Ran>, DbErr> {
-    let seqs: HashMap<&EventId, u64> = events.iter().map(|(id, seq)| (id, *seq)).collect();
+async fn run(db: &DatabaseConnection, events: &[Running], hub: &Uid) -> Result<Vec<Ran>, DbErr> {
+    let places: HashMap<&EventId, &Running> = events.iter().map(|running| (&running.id, running)).collect();
     let mut all = Vec::new();
     for piece in pieces(events) {
         let executed = execute(db, piece).await?;
-        let given = executed.iter().filter_map(|id| Some((id, *seqs.get(id)?))).collect::<Vec<_>>();
+        let given: Vec<&Running> = executed.iter().filter_map(|id| places.get(id).copied()).collect();
         let served = serve(db, &given, hub).await?;
+        happen(db, &served).await?;
         for (event, due) in read(db, &served).await? {
-            if let Some(seq) = seqs.get(&event.id) {
-                all.push(Ran { seq: *seq, due, event });
+            if let Some(running) = places.get(&event.id) {
+                all.push(Ran { seq: running.seq, due, event });
             }
         }
     }
@@ -156,7 +158,7 @@ async fn run(db: &DatabaseConnection, events: &[(EventId, u64)], hub: &Uid) -> R
 }
 
 /// Marks those that are due as executed, and returns them.
-async fn execute(db: &DatabaseConnection, events: &[(EventId, u64)]) -> Result<Vec<EventId>, DbErr> {
+async fn execute(db: &DatabaseConnection, events: &[Running]) -> Result<Vec<EventId>, DbErr> {
     let now = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
     let sql = format!(
         "UPDATE event_scheduled AS s SET executed = {now}, success = {now} \
@@ -164,8 +166,7 @@ async fn execute(db: &DatabaseConnection, events: &[(EventId, u64)]) -> Result<V
          LEFT JOIN v1_schedule v ON v.event_id = s.event_id) <= {NOW} RETURNING event_id",
         marks(rounded(events.len()))
     );
-    let ids: Vec<&EventId> = events.iter().map(|(id, _)| id).collect();
-    let rows = db.query_all_raw(statement(sql, values(&ids))).await?;
+    let rows = db.query_all_raw(statement(sql, values(events.iter().map(|running| &running.id)))).await?;
     rows.iter().map(|row| Ok(EventId::from_stored(row.try_get_by_index::<String>(0)?))).collect()
 }
 
@@ -173,9 +174,9 @@ async fn execute(db: &DatabaseConnection, events: &[(EventId, u64)]) -> Result<V
 /// says who tells npm spokes. An event that somebody scheduled without publishing it is published by the hub.
 async fn serve<'a>(
     db: &DatabaseConnection,
-    events: &[(&'a EventId, u64)],
+    events: &[&'a Running],
     hub: &Uid,
-) -> Result<Vec<&'a EventId>, DbErr> {
+) -> Result<Vec<&'a Running>, DbErr> {
     if events.is_empty() {
         return Ok(Vec::new());
     }
@@ -190,8 +191,8 @@ async fn serve<'a>(
          seq = excluded.seq WHERE v1_hub IS NULL RETURNING event_id"
     );
     let mut values: Vec<Value> = vec![hub.as_str().into(); 3];
-    for (id, seq) in events {
-        values.extend([id.as_str().into(), signed(*seq).into()]);
+    for running in events {
+        values.extend([running.id.as_str().into(), signed(running.seq).into()]);
     }
     fill(&mut values, events.len(), 2);
     let rows = db.query_all_raw(statement(sql, values)).await?;
@@ -199,25 +200,44 @@ async fn serve<'a>(
         .iter()
         .map(|row| row.try_get_by_index::<String>(0))
         .collect::<Result<std::collections::HashSet<_>, _>>()?;
-    Ok(events.iter().map(|(id, _)| *id).filter(|id| served.contains(id.as_str())).collect())
+    Ok(events.iter().copied().filter(|running| served.contains(running.id.as_str())).collect())
 }
 
-async fn read(db: &DatabaseConnection, ids: &[&EventId]) -> Result<Vec<(Event, i64)>, DbErr> {
-    if ids.is_empty() {
+/// Gives the events the time at which they happen. They were in no log before, and now stand in theirs by the order of
+/// dispatch, whenever they were scheduled.
+async fn happen(db: &DatabaseConnection, events: &[&Running]) -> Result<(), DbErr> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let rows = std::iter::repeat_n("(?,?)", rounded(events.len())).collect::<Vec<_>>().join(",");
+    let sql = format!(
+        "UPDATE event SET timestamp = given.column2 FROM (VALUES {rows}) AS given WHERE event.id = given.column1"
+    );
+    let mut values: Vec<Value> = Vec::with_capacity(2 * events.len());
+    for running in events {
+        values.extend([running.id.as_str().into(), time::text(running.timestamp).into()]);
+    }
+    fill(&mut values, events.len(), 2);
+    db.execute_raw(statement(sql, values)).await.map(drop)
+}
+
+async fn read(db: &DatabaseConnection, events: &[&Running]) -> Result<Vec<(Event, i64)>, DbErr> {
+    if events.is_empty() {
         return Ok(Vec::new());
     }
     let sql = format!(
         "SELECT {EVENT}, {DUE} FROM event e JOIN event_scheduled s ON s.event_id = e.id \
          LEFT JOIN v1_schedule v ON v.event_id = e.id WHERE e.id IN ({})",
-        marks(rounded(ids.len()))
+        marks(rounded(events.len()))
     );
-    let rows = db.query_all_raw(statement(sql, values(ids))).await?;
+    let rows = db.query_all_raw(statement(sql, values(events.iter().map(|running| &running.id)))).await?;
     rows.iter().map(|row| Ok((event_of(row)?, row.try_get_by_index(7)?))).collect()
 }
 
-fn values(ids: &[&EventId]) -> Vec<Value> {
-    let mut values = ids.iter().map(|id| id.as_str().into()).collect();
-    fill(&mut values, ids.len(), 1);
+fn values<'a>(ids: impl ExactSizeIterator<Item = &'a EventId>) -> Vec<Value> {
+    let count = ids.len();
+    let mut values = ids.map(|id| id.as_str().into()).collect();
+    fill(&mut values, count, 1);
     values
 }
 

@@ -100,7 +100,7 @@ async fn the_standing_of_an_event_is_its_outcome_once_it_has_one() {
     store
         .commit(["open", "good", "bad"].iter().zip(1..).map(|(id, seq)| publish(event(id), seq)).collect())
         .await;
-    let open = Standing::Open { claimed: false };
+    let open = Standing::Open;
     assert_eq!((standing("stored").await, standing("npm").await), (open.clone(), open.clone()));
     assert_eq!(standing("open").await, open);
     sql(
@@ -108,7 +108,7 @@ async fn the_standing_of_an_event_is_its_outcome_once_it_has_one() {
         "UPDATE event_published SET consumed_spoke = '2026-11-30 00:00:00.000' WHERE event_id = 'npm'",
     )
     .await;
-    assert_eq!(standing("npm").await, Standing::Open { claimed: true });
+    assert_eq!(standing("npm").await, Standing::Open);
 
     let dead = Write::Finish {
         event_id: id("bad"),
@@ -126,6 +126,10 @@ async fn the_standing_of_an_event_is_its_outcome_once_it_has_one() {
     assert_eq!(standing("good").await, ended("success", AT + 5, ""));
     assert_eq!(standing("bad").await, ended("dead", AT + 9, "no such customer"));
     assert!(matches!(store.standing(&id("nothing")).await, Err(StoreError::EventNotFound { .. })));
+    let all = ["stored", "npm", "nothing", "open", "bad", "good"].map(id);
+    let mut over = store.over(&all).await.unwrap();
+    over.sort_unstable();
+    assert_eq!(over, ["bad", "good", "nothing"].map(id), "just those that don't stand open");
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 //! Associations, deletion, certificates, and how the link stands.
 
-use eventflow::spoke::Association;
+use eventflow::spoke::{Association, Spoke, SpokeConfig};
 use serde_json::json;
 
 use super::place::Place;
+use crate::support::PATIENCE;
 
 #[tokio::test]
 async fn associate_with_a_child_process() {
@@ -77,10 +78,15 @@ async fn delete_the_log_of_a_process() {
 async fn renew_the_certificate_before_its_time() {
     let at = Place::new().await;
     let before = at.bundle();
-    at.spoke.renew().await.unwrap();
+    // With the file that the command renews too.
+    let spoke = Spoke::connect(SpokeConfig::from_bundle(at.bundle())).await.unwrap();
+    spoke.renew().await.unwrap();
+    spoke.close().await;
+    let between = at.bundle();
+    assert!(before.cert != between.cert && before.key != between.key, "by Rust");
     at.row("renew the certificate before its time", &[], "").await.well();
     let after = at.bundle();
-    assert!(before.cert != after.cert && before.key != after.key);
+    assert!(between.cert != after.cert && between.key != after.key, "by the command");
     at.run("eventflow publish orders created").await.well();
     at.leave().await;
 }
@@ -89,9 +95,17 @@ async fn renew_the_certificate_before_its_time() {
 async fn how_the_link_stands() {
     let at = Place::new().await;
     at.event("e1", "created", json!(null)).await;
-    assert!(at.spoke.status().hub.is_some());
-    let said = at.row("how the link stands", &[("ID", "e1")], "").await.well();
     let hub = at.spoke.status().hub.unwrap();
+    let said = at.row("how the link stands", &[("ID", "e1")], "").await.well();
     assert!(said.stderr.contains(&*hub), "{said:?}");
+    let there = at.spoke.status_when(|status| status.hub.is_some()).await;
+    assert_eq!((there.hub.as_deref(), there.closed), (Some(&*hub), false));
+
+    let spoke = at.spoke.clone();
+    let watching = tokio::spawn(async move { spoke.status_when(|status| status.closed).await });
+    tokio::task::yield_now().await;
+    assert!(!watching.is_finished(), "it isn't closed yet");
     at.leave().await;
+    let closed = tokio::time::timeout(PATIENCE, watching).await.expect("it hears of it").unwrap();
+    assert!(closed.closed, "{closed:?}");
 }

@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 use eventflow::pki::Bundle;
+use sea_orm::{ConnectionTrait as _, Database};
 use serde_json::Value;
 
 use super::*;
@@ -55,6 +56,40 @@ fn a_spoke_gets_a_bundle_renews_it_and_is_shut_out() {
     assert!(stderr.contains("(E_EVENTFLOW_CERTIFICATE_NOT_FOUND)"), "{stderr}");
 }
 
+/// Changes the hub's database as somebody else would.
+fn change(hub: &Started, sql: &str) {
+    let url = format!("sqlite://{}", hub.data().join("eventflow.db").display());
+    let changed = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let database = Database::connect(url).await.unwrap();
+        let changed = database.execute_unprepared(sql).await.unwrap().rows_affected();
+        database.close().await.unwrap();
+        changed
+    });
+    assert_eq!(changed, 1, "{sql}");
+}
+
+#[test]
+fn a_renewal_without_a_root_is_refused_by_name_and_the_bundle_stays() {
+    let hub = Started::new();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("billing.toml");
+    run(hub.client(&["cert", "issue", "--out", bundle.to_str().unwrap()]), 0);
+    let before = fs::read_to_string(&bundle).unwrap();
+
+    change(&hub, "UPDATE certificate SET version = 99 WHERE id = 'EVENTFLOW-ROOT-CA' AND version = 0");
+    let (stdout, stderr) = run(with_bundle(&bundle, &["cert", "renew"]), 1);
+    assert_eq!(stdout, "");
+    for part in ["(E_EVENTFLOW_AUTHORITY_GONE)", "EVENTFLOW-ROOT-CA", "backup"] {
+        assert!(stderr.contains(part), "{stderr}");
+    }
+    assert_eq!(fs::read_to_string(&bundle).unwrap(), before);
+    run(with_bundle(&bundle, &["publish", "orders", "created"]), 0);
+
+    change(&hub, "UPDATE certificate SET version = 0 WHERE id = 'EVENTFLOW-ROOT-CA' AND version = 99");
+    run(with_bundle(&bundle, &["cert", "renew"]), 0);
+    assert_ne!(fs::read_to_string(&bundle).unwrap(), before);
+}
+
 #[test]
 fn what_cannot_be_is_said_and_leaves_no_file_behind() {
     let hub = Started::new();
@@ -63,7 +98,7 @@ fn what_cannot_be_is_said_and_leaves_no_file_behind() {
     let file = out.to_str().unwrap();
     let issue = |more: &[&str]| hub.client(&[&["cert", "issue", "--out", file][..], more].concat());
     for (more, code) in [
-        (&["EVENTFLOW-HUB"][..], "E_EVENTFLOW_HUB_INVALID_CONFIG_NAME"),
+        (&["--name", "EVENTFLOW-HUB"][..], "E_EVENTFLOW_HUB_INVALID_CONFIG_NAME"),
         (&["--id", "a.OTHER"], "E_EVENTFLOW_INVALID_CERTIFICATE"),
         (&["--lifetime", "soon"], "E_EVENTFLOW_INVALID_CERTIFICATE"),
     ] {
@@ -72,15 +107,17 @@ fn what_cannot_be_is_said_and_leaves_no_file_behind() {
         assert!(!out.exists(), "{more:?}");
     }
     fs::write(&out, "mine").unwrap();
-    let (_, stderr) = run(issue(&[]), 77);
+    let (_, stderr) = run(issue(&[]), 1);
     assert!(stderr.contains("remove it, or name another one"), "{stderr}");
     assert_eq!(fs::read_to_string(&out).unwrap(), "mine");
     let (_, stderr) = run(hub.client(&["cert", "revoke", "EVENTFLOW-ROOT-CA"]), 1);
     assert!(stderr.contains("(E_EVENTFLOW_CERTIFICATE_PROTECTED)"), "{stderr}");
     // To standard output it is the file's text.
-    let (stdout, _) = run(hub.client(&["cert", "issue", "SHOP", "--out", "-"]), 0);
+    let (stdout, _) = run(hub.client(&["cert", "issue", "--name", "SHOP", "--out", "-"]), 0);
     let bundle: toml::Table = stdout.parse().unwrap();
     assert!(["cert", "key", "root", "hubs"].iter().all(|part| bundle.contains_key(*part)), "{stdout}");
+    // A name without a flag looks like the client's own, and is not taken for that of all ids.
+    run(hub.client(&["cert", "issue", "billing"]), 2);
     // Without a file's name it is the id's.
     let mut command = hub.client(&["cert", "issue", "--id", "A-B-1.EVENTFLOW-SPOKE"]);
     command.current_dir(folder.path());
@@ -109,4 +146,76 @@ fn an_expired_bundle_is_told_with_what_to_do() {
     }
     let (_, stderr) = run(with_bundle(&bundle, &["cert", "renew"]), 77);
     assert!(stderr.contains("(E_EVENTFLOW_CERTIFICATE_EXPIRED)"), "{stderr}");
+}
+
+#[test]
+fn a_bundles_file_says_whose_it_is_and_revokes_it() {
+    let hub = Started::new();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("billing.toml");
+    let out = bundle.to_str().unwrap();
+    let (stdout, _) = run(hub.client(&["cert", "issue", "--out", out]), 0);
+    let id = lines(&stdout)[0]["id"].as_str().unwrap().to_owned();
+    let heading = format!("# {id}, until ");
+    assert!(fs::read_to_string(&bundle).unwrap().starts_with(&heading));
+    run(with_bundle(&bundle, &["cert", "renew"]), 0);
+    assert!(fs::read_to_string(&bundle).unwrap().starts_with(&heading), "it stays when the file is replaced");
+
+    let (stdout, _) = run(hub.client(&["cert", "revoke", out]), 0);
+    assert_eq!(lines(&stdout)[0]["id"], id.as_str());
+    // The refusal is final: it is told once, and nothing is tried again.
+    let (_, stderr) = run(with_bundle(&bundle, &["show", "a"]), 77);
+    assert!(stderr.lines().count() == 1 && !stderr.contains("hub.id="), "{stderr}");
+    let (_, stderr) = run(hub.client(&["cert", "revoke", "./nowhere.toml"]), 77);
+    assert!(stderr.contains("nowhere.toml isn't there"), "{stderr}");
+}
+
+#[test]
+fn a_bundle_that_others_may_read_is_remarked_on() {
+    let hub = Started::new();
+    let bundle = hub.data().join("operator.toml");
+    let publish = ["publish", "orders", "created"];
+    assert_eq!(run(hub.client(&publish), 0).1, "");
+    fs::set_permissions(&bundle, fs::Permissions::from_mode(0o644)).unwrap();
+    let (_, stderr) = run(hub.client(&publish), 0);
+    assert!(stderr.contains("others may read") && stderr.contains("chmod 600"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
+#[test]
+fn a_revoked_link_is_told_once() {
+    let hub = Started::new();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("billing.toml");
+    let out = bundle.to_str().unwrap();
+    run(hub.client(&["cert", "issue", "--out", out]), 0);
+    let mut command =
+        with_bundle(&bundle, &["consume", "orders", "created", "--count", "2", "--timeout", "30s"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    run(hub.client(&["publish", "orders", "created"]), 0);
+    // It is connected when it has printed what came.
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    run(hub.client(&["cert", "revoke", out]), 0);
+    let output = child.wait_with_output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(77), "{stderr}");
+    assert_eq!(stderr.matches("was revoked").count(), 1, "{stderr}");
+    assert!(!stderr.contains("trying again"), "{stderr}");
+}
+
+#[test]
+fn a_damaged_bundle_is_told_in_words() {
+    let hub = Started::new();
+    let bundle = hub.data().join("operator.toml");
+    let text = fs::read_to_string(&bundle).unwrap();
+    for (part, with, said) in [
+        ("-----BEGIN CERTIFICATE-----", "-----BEGIN CERTIFICATE", "begins with no proper line"),
+        ("-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n!", "something else than base64"),
+    ] {
+        fs::write(&bundle, text.replacen(part, with, 1)).unwrap();
+        let (_, stderr) = run(hub.client(&["show", "a"]), 77);
+        assert!(stderr.contains(said) && !stderr.contains("[45, "), "{stderr}");
+    }
 }

@@ -40,3 +40,23 @@ fn a_hub_that_is_gone_leaves_no_address_behind() {
     let (_, stderr) = run(client(data.path(), &["hub", "status", "--admin", &nobody]), 69);
     assert!(stderr.contains("(E_EVENTFLOW_NO_HUB)"), "{stderr}");
 }
+
+#[test]
+fn a_named_folder_without_admin_http_is_not_taken_for_another_hub() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("admin-token"), "0".repeat(64)).unwrap();
+    for command in [&["hub", "status"][..], &["cert", "list"]] {
+        let (_, stderr) = run(client(folder.path(), command), 69);
+        let path = folder.path().to_str().unwrap();
+        assert!(stderr.contains("no hub with admin HTTP runs") && stderr.contains(path), "{stderr}");
+    }
+}
+
+#[test]
+fn a_log_level_for_nobody_is_doubted() {
+    let hub = Started::new();
+    let (_, stderr) = run(hub.client(&["hub", "log-level", "evenflow=debug,info"]), 0);
+    assert!(stderr.contains("no part of Eventflow is called \"evenflow\""), "{stderr}");
+    let (_, stderr) = run(hub.client(&["hub", "log-level", "eventflow::store=debug,info"]), 0);
+    assert_eq!(stderr, "");
+}

@@ -16,12 +16,14 @@ fn a_schedule_needs_a_date_to_come() {
     let code = "E_EVENTFLOW_SPOKE_SCHEDULE_INVALID_DATE";
     let (_, stderr) = ends(&hub, "schedule orders reminded", 2, code);
     assert!(stderr.contains("Usage: eventflow schedule [OPTIONS] <DOMAIN> <NAME>"), "{stderr}");
-    ends(&hub, "schedule orders reminded --at 2001-01-31T12:00:00Z", 1, code);
-    ends(&hub, "schedule orders reminded --at 1234567890", 1, code);
-    ends(&hub, "schedule orders reminded --in 3000000d", 1, code);
+    ends(&hub, "schedule orders reminded --at 2001-01-31T12:00:00Z", 2, code);
+    ends(&hub, "schedule orders reminded --at 1234567890", 2, code);
+    ends(&hub, "schedule orders reminded --in 3000000d", 2, code);
+    ends(&hub, "schedule orders reminded --in -5s", 2, "must lie ahead");
+    ends(&hub, "schedule orders reminded --at 2001-01-31", 2, code);
     ends(&hub, "schedule orders reminded --at 1h", 2, "`--in 1h`");
     ends(&hub, "schedule orders reminded --at tomorrow", 2, "2030-01-31T12:00:00Z");
-    ends(&hub, "schedule orders * --in 1h", 1, "E_EVENTFLOW_INVALID_NAME");
+    ends(&hub, "schedule orders * --in 1h", 2, "E_EVENTFLOW_INVALID_NAME");
 }
 
 #[test]

@@ -19,11 +19,6 @@ use crate::{
     wire::{Answer, OutcomeOptions},
 };
 
-/// How often an event is looked at whose outcome another program is about to write.
-const LOOK_CLAIMED: Duration = Duration::from_millis(500);
-/// And any other, for what nobody tells this hub: that another program has claimed the event, or deleted it.
-const LOOK: Duration = Duration::from_secs(5);
-
 /// Waits for the outcome of an event, recorded or to come.
 ///
 /// # Errors
@@ -43,24 +38,20 @@ pub async fn wait(
     if options.timeout_ms == 0 {
         return Ok(match around.standing(&id).await? {
             Standing::Ended(ended) => Answer::Outcome(Some(Box::new(ended))),
-            Standing::Open { .. } => Answer::Outcome(None),
+            Standing::Open => Answer::Outcome(None),
         });
     }
     let timeout = Duration::from_millis(options.timeout_ms);
     let deadline = Instant::now() + timeout;
     loop {
         let (_seat, told) = Seat::take(around, who, id.clone()).await?;
-        let pause = match around.standing(&id).await? {
-            Standing::Ended(ended) => return Ok(Answer::Outcome(Some(Box::new(ended)))),
-            Standing::Open { claimed: true } => LOOK_CLAIMED,
-            Standing::Open { claimed: false } => LOOK,
-        };
-        let look = Instant::now() + pause;
-        match timeout_at(deadline.min(look), told).await {
+        if let Standing::Ended(ended) = around.standing(&id).await? {
+            return Ok(Answer::Outcome(Some(Box::new(ended))));
+        }
+        match timeout_at(deadline, told).await {
             // There is something to see now.
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Err(restart()),
-            Err(_) if look < deadline => {}
             Err(_) => return Err(timed_out(&id, timeout)),
         }
     }

@@ -438,7 +438,7 @@ fn pick<T>(all: &[T], which: usize) -> Option<&T> {
 
 fn gone(event: &Dispatched) -> Gone {
     let Event { id, domain, name, .. } = event.event.clone();
-    Gone { id, domain, name, seq: Some(event.seq) }
+    Gone { id, domain, name, seq: Some(event.seq), scheduled: false }
 }
 
 /// All of one weight.

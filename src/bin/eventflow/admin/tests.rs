@@ -57,7 +57,7 @@ async fn got(answer: &str) -> Result<Value, (String, String)> {
 
 fn told(failure: Failure) -> (String, String) {
     match failure {
-        Failure::Told { code, sentence } => (code, sentence),
+        Failure::Told { code, sentence } | Failure::Misused { code, sentence } => (code, sentence),
         Failure::Silent { exit } => panic!("it says nothing and exits with {exit}"),
     }
 }
@@ -123,10 +123,13 @@ async fn address_and_token_come_from_the_data_folder() {
         "{sentence}"
     );
     fs::write(folder.path().join(TOKEN_FILE), format!("{TOKEN}\n")).unwrap();
-    let admin = find().unwrap();
-    assert_eq!((admin.address.as_str(), admin.token.as_str()), ("127.0.0.1:50080", TOKEN));
+    // No hub runs on it: the one on the default port is another's.
+    let (found, sentence) = told(find().unwrap_err());
+    assert_eq!(found, code::NO_HUB);
+    assert!(sentence.contains(&folder.path().display().to_string()), "{sentence}");
     fs::write(folder.path().join(ADDRESS_FILE), "[::1]:7\n").unwrap();
-    assert_eq!(find().unwrap().address, "[::1]:7");
+    let admin = find().unwrap();
+    assert_eq!((admin.address.as_str(), admin.token.as_str()), ("[::1]:7", TOKEN));
     fs::write(folder.path().join(TOKEN_FILE), "two words").unwrap();
     assert_eq!(told(find().unwrap_err()).0, code::ADMIN_TOKEN);
 }

@@ -27,13 +27,14 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow cert issue --out billing.toml --lifetime 90d")]
 pub(super) struct Issue {
-    /// Name that the spoke's id ends with; by default that of the hub's spokes, EVENTFLOW-SPOKE
-    #[arg(value_name = "NAME")]
+    /// Configured name under which the spoke's id ends; by default that of the hub's spokes, EVENTFLOW-SPOKE
+    #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The whole id, which ends with .NAME; by default a new one
     #[arg(long)]
     id: Option<String>,
-    /// How long the first certificate holds, such as 12h; by default as the hub is configured, 90d
+    /// How long the first certificate holds, such as 12h; by default as the hub is configured, 90d. It limits no access:
+    /// a connected spoke renews to the hub's certificates.spoke_leaf; to end access use `eventflow cert revoke`
     #[arg(long, value_name = "DURATION")]
     lifetime: Option<String>,
     /// The bundle's file, which must not exist; by default ID.toml in this folder; - for standard output

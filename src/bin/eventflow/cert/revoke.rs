@@ -1,6 +1,9 @@
 //! `eventflow cert revoke`: shuts a spoke out.
 
+use std::path::Path;
+
 use clap::Args;
+use eventflow::pki::Bundle;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use ureq::http::Method;
@@ -18,7 +21,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow cert revoke KEEN-WREN-MX000002.EVENTFLOW-SPOKE")]
 pub(super) struct Revoke {
-    /// The spoke's id, as `eventflow cert list` shows it
+    /// The spoke's id, as `eventflow cert list` shows it, or a file with its bundle
+    #[arg(value_name = "ID|FILE")]
     id: String,
 }
 
@@ -32,7 +36,7 @@ struct Revoked {
 
 /// Asks and prints.
 pub(super) async fn run(arguments: Revoke, admin: &Admin, mut printer: Printer) -> Result<(), Failure> {
-    let body = json!({ "id": arguments.id });
+    let body = json!({ "id": whose(arguments.id)? });
     let answer: Value = admin.send(Method::POST, "/certificates/revoke", Some(&body)).await?;
     let line = match printer.style() {
         Style::Json => text(&answer),
@@ -47,6 +51,12 @@ pub(super) async fn run(arguments: Revoke, admin: &Admin, mut printer: Printer) 
     };
     printer.line(&line)?;
     Ok(printer.flush()?)
+}
+
+/// The id, or that of the bundle in a file of this name. Ids hold no slash, so `./NAME` is always a file.
+fn whose(given: String) -> Result<String, Failure> {
+    let path = Path::new(&given);
+    if given.contains('/') || path.is_file() { Ok(Bundle::load(path)?.uid()?.to_string()) } else { Ok(given) }
 }
 
 fn count(count: u64, what: &str) -> String {

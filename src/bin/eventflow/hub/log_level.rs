@@ -8,7 +8,7 @@ use ureq::http::Method;
 use crate::{
     admin::Admin,
     failure::Failure,
-    output::{Printer, Style, harmless, json as line},
+    output::{Printer, Style, harmless, json as line, remark},
 };
 
 /// Print how much the hub's log tells, or change it until the hub's next start.
@@ -28,6 +28,12 @@ struct Filter {
 
 /// Asks or changes, and prints what holds then.
 pub(crate) async fn run(admin: &Admin, arguments: LogLevel, mut printer: Printer) -> Result<(), Failure> {
+    for target in arguments.level.iter().flat_map(|level| strangers(level)) {
+        remark(&harmless(&format!(
+            "no part of Eventflow is called {target:?} (they begin with eventflow::): unless a library is, no line \
+             matches"
+        )));
+    }
     let answer: Value = match arguments.level {
         None => admin.get("/log").await?,
         Some(level) => admin.send(Method::PUT, "/log", Some(&json!({ "level": level }))).await?,
@@ -37,4 +43,30 @@ pub(crate) async fn run(admin: &Admin, arguments: LogLevel, mut printer: Printer
         _ => printer.line(&line(&answer))?,
     }
     Ok(printer.flush()?)
+}
+
+/// The targets in a filter that are none of ours. A target stands for all that begin with it.
+fn strangers(filter: &str) -> Vec<&str> {
+    let ours = |target: &str| {
+        let first = target.split("::").next().unwrap_or_default();
+        ["eventflow", "eventflow_hub"].iter().any(|name| *name == first || name.starts_with(target))
+    };
+    filter
+        .split(',')
+        .filter_map(|part| part.split_once('='))
+        .filter_map(|(target, _)| target.split('[').next())
+        .map(str::trim)
+        .filter(|target| !ours(target))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_of_nobody_are_found() {
+        assert_eq!(strangers("evenflow=debug,info"), ["evenflow"]);
+        assert_eq!(strangers("eventflow::store=debug,eventflow_hub=trace,event=warn,info"), [""; 0]);
+    }
 }

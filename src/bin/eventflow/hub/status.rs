@@ -33,6 +33,8 @@ struct Page {
     links: BTreeMap<String, u64>,
     published: u64,
     outcomes: BTreeMap<String, u64>,
+    orphans: Option<u64>,
+    schedules_waiting: Option<i64>,
     pending: i64,
     in_flight: i64,
     database_bytes: Option<u64>,
@@ -60,18 +62,24 @@ impl Page {
             2 => "acks wait for the disk",
             _ => "acks don't wait for the disk: a power cut may take the last moments",
         };
-        let rows = [
+        let since = |count: String| format!("{count} since the start");
+        let mut rows = vec![
             ("hub", format!("{}, version {}", self.hub, self.version)),
             ("state", format!("{}: {}", self.state, self.reason)),
             ("up", format!("{}, start {} of this hub", span(self.uptime_ms), self.epoch)),
             ("address", self.address.clone()),
             ("links", counts(&self.links)),
-            ("published", self.published.to_string()),
-            ("outcomes", counts(&self.outcomes)),
-            ("pending", format!("{}, {} in flight", self.pending, self.in_flight)),
-            ("database", format!("{}; {durable}", self.database_bytes.map_or("in memory".into(), size))),
+            ("published", since(self.published.to_string())),
+            ("outcomes", since(counts(&self.outcomes))),
         ];
-        rows.map(|(name, text)| format!("{name:<10} {}", harmless(&text))).into()
+        rows.extend(self.orphans.map(|count| ("orphans", since(count.to_string()))));
+        rows.push(("pending", format!("{}, {} in flight", self.pending, self.in_flight)));
+        rows.extend(
+            self.schedules_waiting.map(|count| ("scheduled", format!("{count} whose time is yet to come"))),
+        );
+        let size = self.database_bytes.map_or("in memory".into(), size);
+        rows.push(("database", format!("{size}; {durable}")));
+        rows.into_iter().map(|(name, text)| format!("{name:<10} {}", harmless(&text))).collect()
     }
 }
 
@@ -109,14 +117,23 @@ mod tests {
             "hub": "a.EVENTFLOW-HUB", "version": "0.1.0", "epoch": 3, "uptime_ms": 61_000,
             "address": "127.0.0.1:50000", "state": "ready", "reason": "the hub is ready",
             "links": {"npm": 0, "v1": 2}, "outcomes": {"dead": 1, "success": 5}, "published": 9,
-            "pending": 3, "in_flight": 1, "database_bytes": 2048, "synchronous": 2, "of a later version": {},
+            "orphans": 4, "schedules_waiting": 2, "pending": 3, "in_flight": 1, "database_bytes": 2048, "synchronous": 2, "of a later version": {},
         });
-        let page: Page = serde_json::from_value(answer).unwrap();
+        let page: Page = serde_json::from_value(answer.clone()).unwrap();
         let lines = page.lines();
         assert_eq!(lines[0], "hub        a.EVENTFLOW-HUB, version 0.1.0");
         assert_eq!(lines[2], "up         1m 1s, start 3 of this hub");
         assert_eq!(lines[4], "links      0 npm, 2 v1");
-        assert_eq!(lines[7], "pending    3, 1 in flight");
-        assert_eq!(lines[8], "database   2.0 KiB; acks wait for the disk");
+        assert_eq!(lines[5], "published  9 since the start");
+        assert_eq!(lines[6], "outcomes   1 dead, 5 success since the start");
+        assert_eq!(lines[7], "orphans    4 since the start");
+        assert_eq!(lines[8], "pending    3, 1 in flight");
+        assert_eq!(lines[9], "scheduled  2 whose time is yet to come");
+        assert_eq!(lines[10], "database   2.0 KiB; acks wait for the disk");
+
+        let mut older = answer;
+        older.as_object_mut().unwrap().retain(|name, _| name != "orphans" && name != "schedules_waiting");
+        let lines = serde_json::from_value::<Page>(older).unwrap().lines();
+        assert_eq!((lines.len(), lines[7].as_str()), (9, "pending    3, 1 in flight"), "an older hub");
     }
 }

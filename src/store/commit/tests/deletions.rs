@@ -59,7 +59,8 @@ async fn an_event_goes_with_all_that_hangs_on_it() {
         .await;
     let gone = deleted(one(&store, delete(one_event("e"), 1_000)).await);
     let (domain, name) = (event("e").domain, event("e").name);
-    assert_eq!(gone, Deleted { gone: vec![Gone { id: id("e"), domain, name, seq: Some(7) }], rest: None });
+    let expected = Gone { id: id("e"), domain, name, seq: Some(7), scheduled: true };
+    assert_eq!(gone, Deleted { gone: vec![expected], rest: None });
     for table in ["event_cpid", "event_eid", "event_scheduled", "v1_attempt"] {
         assert_eq!(count(&store, table).await, 0, "{table}");
     }
@@ -111,6 +112,29 @@ async fn a_log_goes_in_parts_and_what_came_later_stays() {
     let message: String = row.try_get_by_index(2).unwrap();
     assert_eq!(message, r#"deleted: 10 events of the log "orders" "order-1", by SPOKE-9"#);
     assert_eq!(row.try_get_by_index::<String>(3).unwrap(), "HUB-1");
+}
+
+#[tokio::test]
+async fn what_waits_for_its_time_is_in_no_log_and_stays_when_one_goes() {
+    let store = memory().await;
+    let schedule = |text: &str| Write::Schedule {
+        event: event(text),
+        due: AT.saturating_add(1_000_000_000_000),
+        publisher: uid("SPOKE-1"),
+    };
+    let answers = store.commit(vec![publish(event("published"), 1), schedule("later")]).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let gone = deleted(one(&store, delete(log_of("order-1"), 10)).await).gone;
+    assert_eq!(
+        gone.iter().map(|gone| (gone.id.as_str(), gone.scheduled)).collect::<Vec<_>>(),
+        [("published", false)]
+    );
+    assert!(deleted(one(&store, delete(log_of("order-1"), 10)).await).gone.is_empty(), "nothing is left");
+    assert_eq!(store.schedules_waiting().await.unwrap(), 1);
+
+    sql(&store, "UPDATE event_scheduled SET executed = '2026-01-01 00:00:00'").await;
+    let gone = deleted(one(&store, delete(log_of("order-1"), 10)).await).gone;
+    assert_eq!(gone.iter().map(|gone| gone.id.as_str()).collect::<Vec<_>>(), ["later"], "it ran");
 }
 
 #[tokio::test]

@@ -71,8 +71,8 @@ pub struct Warden {
     authority: channel::Sender<Arc<Authority>>,
     listener: Option<Handle<Listener>>,
     monitor: Option<Handle<Monitor>>,
-    /// When the hub's own certificates are looked after next.
-    renew_at: SystemTime,
+    /// No renewal of its own before then: the last one failed. Not by the wall clock, which may be set back.
+    rest_until: Instant,
     failures: u32,
     renewing: bool,
     /// Another renewal is to follow the one under way.
@@ -87,7 +87,7 @@ measured!(Warden: Attend, Renew, Issue, Revoke, Snapshot);
 
 impl std::fmt::Debug for Warden {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Warden").field("renew_at", &self.renew_at).finish_non_exhaustive()
+        f.debug_struct("Warden").field("due", &self.established.due).finish_non_exhaustive()
     }
 }
 
@@ -171,7 +171,7 @@ impl Warden {
             metrics,
             office: Arc::new(office),
             own: Arc::new(own),
-            renew_at: established.due,
+            rest_until: Instant::now(),
             established,
             watch,
             tls,
@@ -193,7 +193,7 @@ impl Warden {
     fn turn(&mut self, ctx: &mut Context<Self>) {
         let (now, instant) = (SystemTime::now(), Instant::now());
         self.metrics.hub().leaf_left.set(self.established.left(now));
-        if !self.renewing && self.renew_at <= now {
+        if !self.renewing && self.until_renewal().is_zero() {
             self.renew(ctx);
         }
         if !self.looking && self.look_at <= instant {
@@ -210,7 +210,7 @@ impl Warden {
             rest = rest.min(self.look_at.saturating_duration_since(Instant::now()));
         }
         if !self.renewing {
-            rest = rest.min(self.renew_at.duration_since(SystemTime::now()).unwrap_or_default());
+            rest = rest.min(self.until_renewal());
         }
         let timer = ctx.run_later(rest.max(REST), Self::turn);
         if let Some(before) = self.timer.replace(timer) {
@@ -218,9 +218,17 @@ impl Warden {
         }
     }
 
+    /// How long nothing of its own is to be renewed, if the clock goes on as it does.
+    fn until_renewal(&self) -> Duration {
+        let now = SystemTime::now();
+        let due = self.established.due.duration_since(now).unwrap_or_default();
+        let due = if self.again || self.established.is_due(now) { Duration::ZERO } else { due };
+        due.max(self.rest_until.saturating_duration_since(Instant::now()))
+    }
+
     /// Renews the hub's own certificates and the operator's bundle.
     fn renew(&mut self, ctx: &mut Context<Self>) {
-        self.renewing = true;
+        (self.renewing, self.again) = (true, false);
         let (office, own) = (self.office.clone(), self.own.clone());
         let (standing, revoked) = (self.established.clone(), self.watch.revoked());
         let renewed = async move { own::renew(&office, &own, &standing, &revoked).await };
@@ -236,8 +244,6 @@ impl Warden {
 
     fn renewed(&mut self, established: Established, tls: Option<TlsAcceptor>) {
         self.failures = 0;
-        self.renew_at = if self.again { SystemTime::now() } else { established.due };
-        self.again = false;
         self.bundle.send_replace(established.bundle.clone());
         self.authority.send_replace(established.shared_authority());
         self.established = established;
@@ -247,6 +253,16 @@ impl Warden {
             tracing::info!("the hub's certificates were renewed: new links see them, those that are up stay");
             self.note(Notice::told("the hub's certificates were renewed"));
         }
+        self.note_early();
+    }
+
+    /// Leaves a row about what a clock that was ahead had made.
+    fn note_early(&self) {
+        let early = self.established.authority().early();
+        if !early.is_empty() {
+            let what = "certificates that didn't hold yet were made anew: the clock was set back";
+            self.note(Notice::fault(what, &early.join("; ")));
+        }
     }
 
     fn not_renewed(&mut self, error: &PkiError) {
@@ -254,7 +270,7 @@ impl Warden {
         let wait = first.saturating_mul(2_u32.saturating_pow(self.failures)).min(most);
         let wait = wait.mul_f64(0.5 + fastrand::f64() / 2.0);
         self.failures = self.failures.saturating_add(1);
-        self.renew_at = SystemTime::now() + wait;
+        self.rest_until = Instant::now() + wait;
         self.metrics.hub().renewals_failed.inc();
         let left = self.established.left(SystemTime::now());
         tracing::error!(%error, left, ?wait, "the hub's certificates can't be renewed; trying again");
@@ -327,6 +343,7 @@ impl Handler<Attend> for Warden {
     fn handle(&mut self, message: Attend, _: &mut Self::Context) {
         let Attend { listener, monitor } = message;
         (self.listener, self.monitor) = (Some(listener), Some(monitor));
+        self.note_early();
     }
 }
 
@@ -376,3 +393,6 @@ impl Handler<Revoke> for Warden {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,7 +101,7 @@ definitions! {
     SYNCHRONOUS: Gauge "eventflow_store_synchronous" "PRAGMA synchronous of the live writer: 2 is FULL, 1 is NORMAL.";
     LOG_DROPPED: Counter "eventflow_log_rows_dropped" "Rows for the log table that were dropped because too many waited.";
 
-    LEAF_LEFT: Gauge "eventflow_hub_certificate_left" ["seconds"] "Time until the hub's own leaf certificate expires; below zero: since then.";
+    LEAF_LEFT: Gauge "eventflow_hub_certificate_left" ["seconds"] "Time until the hub's own leaf certificate expires; below zero: since then; 0 if it doesn't hold yet.";
     RENEWALS_FAILED: Counter "eventflow_hub_certificate_renewals_failed" "Renewals of the hub's own certificates that failed.";
     LEAVES_ISSUED: Counter "eventflow_spoke_certificates_issued" "Leaf certificates issued or renewed for spokes.";
 

@@ -1,5 +1,7 @@
 //! Root, intermediates and leaves: uses what stands in the database, makes what's missing or due.
 
+#[cfg(test)]
+mod clock_tests;
 mod der;
 mod establish;
 mod issue;
@@ -90,6 +92,7 @@ pub struct Authority {
     spoke_name: String,
     spoke_leaf: Duration,
     renew_at: SystemTime,
+    early: Vec<String>,
 }
 
 /// A leaf that was issued: to use at once, and as PEM to hand out.
@@ -139,13 +142,32 @@ impl Authority {
         self.renew_at
     }
 
-    /// When the hub's own leaf ends to hold.
+    /// From when and until when the hub's own leaf holds, in seconds since 1970 (UTC).
     ///
     /// # Errors
     /// [`PkiError::Certificate`] if it can't be read, which it was when it was made.
-    pub fn hub_leaf_ends(&self) -> Result<SystemTime, PkiError> {
-        let leaf = x509::parse(&self.hub.chain()[0], "this hub")?;
-        Ok(super::from_unix_seconds(x509::lifetime(&leaf).1))
+    pub fn hub_leaf_holds(&self) -> Result<(i64, i64), PkiError> {
+        Ok(x509::lifetime(&x509::parse(&self.hub.chain()[0], "this hub")?))
+    }
+
+    /// From when on all of its certificates hold, in seconds since 1970 (UTC): later than now, if the clock was set
+    /// back since they were made. Then [`establish`] makes those anew that it can.
+    ///
+    /// # Errors
+    /// As [`Authority::hub_leaf_holds`].
+    pub fn holds_from(&self) -> Result<i64, PkiError> {
+        let mut latest = i64::MIN;
+        for der in self.certificates() {
+            latest = latest.max(x509::lifetime(&x509::parse(der, "this hub")?).0);
+        }
+        Ok(latest)
+    }
+
+    /// What was made anew since it didn't hold yet: of each certificate its id, from when on it held and what the clock
+    /// said.
+    #[must_use]
+    pub fn early(&self) -> &[String] {
+        &self.early
     }
 
     /// All certificates that this hub needs: its chain, the root, the spokes' intermediate.

@@ -103,6 +103,13 @@ impl Bundle {
         Ok(x509::two_thirds(&x509::parse(&chain[0], "the bundle")?))
     }
 
+    /// From when on the leaf holds, in seconds since 1970 (UTC).
+    #[cfg(feature = "hub")]
+    pub(crate) fn holds_from(&self) -> Result<i64, PkiError> {
+        let chain = x509::pem_chain(&self.cert, "the bundle")?;
+        Ok(x509::lifetime(&x509::parse(&chain[0], "the bundle")?).0)
+    }
+
     /// The leaf alone, PEM, and when it ends to hold, in seconds since 1970 (UTC).
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::{path::Path, time::SystemTime};
 
 use tracing::{info, warn};
 
-use super::{Authority, Bundle, Fingerprint, PkiError, Revoked, check_name, ids, x509};
+use super::{Authority, Bundle, Fingerprint, PkiError, Revoked, check_name, ids, unix_seconds, x509};
 use crate::wire::HubAddress;
 
 /// Reads the operator's bundle at `path`, and writes it anew (mode 0600) if it is missing, damaged, due for
@@ -87,12 +87,19 @@ fn stale(
     now: SystemTime,
 ) -> Result<Option<&'static str>, PkiError> {
     let identity = bundle.identity()?;
+    let holds_from = bundle.holds_from()?;
+    if holds_from > unix_seconds(now) {
+        let ((from, now), certificate) = (x509::display_start(holds_from, now), identity.uid());
+        warn!(%certificate, from, now, "the operator's certificate doesn't hold yet: the clock was set back");
+    }
     Ok(if bundle.root_certificate()? != *authority.root() {
         Some("it is of another root")
     } else if identity.chain().get(1) != Some(authority.spoke_intermediate()) {
         Some("it is of another intermediate")
     } else if !x509::lies_under(identity.uid(), spoke_name) {
         Some("it is under another name")
+    } else if holds_from > unix_seconds(now) {
+        Some("it doesn't hold yet: the clock was set back")
     } else if bundle.renew_at()? <= now {
         Some("two thirds of its life are over")
     } else {

@@ -160,6 +160,13 @@ pub(super) fn display_time(seconds: u64) -> String {
         .map_or_else(|| seconds.to_string(), |time| time.to_string())
 }
 
+/// When a certificate starts to hold, and what the clock says, for people.
+#[cfg(feature = "hub")]
+pub(super) fn display_start(start: i64, now: SystemTime) -> (String, String) {
+    let display = |seconds: i64| display_time(u64::try_from(seconds).unwrap_or_default());
+    (display(start), display(unix_seconds(now)))
+}
+
 /// What is wrong with a PEM text. The library's own words show bytes of it as a list of numbers.
 pub(super) fn why_no_pem(error: &pem::Error) -> &'static str {
     match error {

@@ -34,7 +34,10 @@ pub struct Established {
     authority: Arc<Authority>,
     /// The operator's.
     pub(super) bundle: Bundle,
-    leaf_ends: i64,
+    /// From when and until when the hub's leaf holds.
+    leaf_holds: (i64, i64),
+    /// From when on everything holds.
+    holds_from: i64,
     /// When they or the operator's bundle are due for renewal.
     pub(super) due: SystemTime,
 }
@@ -50,9 +53,15 @@ impl Established {
         self.authority.clone()
     }
 
-    /// Seconds until the leaf ends to hold.
+    /// Seconds until the leaf ends to hold; 0 if it doesn't hold yet.
     pub(super) fn left(&self, now: SystemTime) -> i64 {
-        self.leaf_ends.saturating_sub(unix_seconds(now))
+        let (now, (from, end)) = (unix_seconds(now), self.leaf_holds);
+        if from > now { 0 } else { end.saturating_sub(now) }
+    }
+
+    /// Whether something is to be renewed: it is due, or doesn't hold yet since the clock was set back.
+    pub(super) fn is_due(&self, now: SystemTime) -> bool {
+        self.due <= now || self.holds_from > unix_seconds(now)
     }
 
     /// Whether one of the certificates is another than before.
@@ -90,7 +99,7 @@ pub(super) async fn renew(
     Ok((established, tls))
 }
 
-async fn complete(
+pub(super) async fn complete(
     office: &Office,
     own: &OwnConfig,
     authority: Authority,
@@ -113,10 +122,11 @@ async fn complete(
     };
     office.record(&bundle).await?;
     let due = authority.renew_at().min(bundle.renew_at()?);
-    let leaf_ends = unix_seconds(authority.hub_leaf_ends()?);
+    let leaf_holds = authority.hub_leaf_holds()?;
+    let holds_from = authority.holds_from()?.max(bundle.holds_from()?);
     // What lives a second is due while it is made.
     let due = due.max(SystemTime::now() + LEAST);
-    Ok(Established { authority, bundle, leaf_ends, due })
+    Ok(Established { authority, bundle, leaf_holds, holds_from, due })
 }
 
 /// The shortest time between two renewals.

@@ -32,7 +32,7 @@ impl Handler<Snapshot> for Warden {
     fn handle(&mut self, _: Snapshot, _: &mut Self::Context) -> Self::Result {
         State::of(&WardenState {
             leaf_left_seconds: self.established.left(SystemTime::now()),
-            renew_at: unix_seconds(self.renew_at),
+            renew_at: unix_seconds(SystemTime::now() + self.until_renewal()),
             renewing: self.renewing,
             failures: self.failures,
             revoked: self.watch.revoked().borrow().len(),

@@ -2,16 +2,18 @@
 
 use std::{
     collections::HashSet,
+    sync::Mutex,
     time::{Duration, SystemTime},
 };
 
 use rustls::pki_types::CertificateDer;
 use tokio::task;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{
     Authority, CertificateRow, CertificateRows, DAY, Lifetimes, Names, ROOT_ID,
     issue::{Pair, Role, issue},
+    signer::early_root,
     to_pem,
 };
 use crate::pki::{BACKDATE, Identity, PkiError, Vault, from_unix_seconds, unix_seconds, x509};
@@ -24,12 +26,13 @@ const MARGIN: Duration = Duration::from_secs(600);
 /// Opens the hub's certificates, and makes those that are missing, due or orphaned by a new issuer.
 ///
 /// The hub's leaf is due when two thirds of its life are over; root and intermediates, which others share,
-/// only ten minutes before their end, or at two thirds if they live less than a day. Keys are opened and
-/// derived on blocking tasks of the tokio runtime that this must run in.
+/// only ten minutes before their end, or at two thirds if they live less than a day. What a clock that was ahead
+/// made, and doesn't hold yet, is made anew, but not the root. Keys are opened and derived on blocking tasks of
+/// the tokio runtime that this must run in.
 ///
 /// # Errors
-/// [`PkiError::Name`] for names that no certificate can bear, [`PkiError::Rows`] if the database fails,
-/// [`PkiError::Vault`] if a key can't be opened, [`PkiError::Contended`] if others keep changing the rows.
+/// [`PkiError::Name`] for names that no certificate can bear, [`PkiError::AuthorityGone`] if the root doesn't hold yet,
+/// [`PkiError::Rows`] if the database fails, [`PkiError::Vault`] if a key can't be opened, [`PkiError::Contended`] if others keep changing the rows.
 pub async fn establish(
     rows: &impl CertificateRows,
     vault: &Vault,
@@ -45,7 +48,7 @@ pub async fn establish(
     }
     derive_in_parallel(rows, vault, &ids).await?;
 
-    let keeper = Keeper { rows, vault, now };
+    let keeper = Keeper::new(rows, vault, now);
     let root = keeper.keep(Role::Root, ROOT_ID, lifetimes.root, None).await?;
     let hubs = keeper.keep(Role::Intermediate, &names.hub_name, lifetimes.intermediate, Some(&root)).await?;
     let leaf = keeper.keep(Role::Leaf, &names.hub_id, lifetimes.hub_leaf, Some(&hubs)).await?;
@@ -67,6 +70,7 @@ pub async fn establish(
         spoke_name: names.spoke_name.clone(),
         spoke_leaf: lifetimes.spoke_leaf,
         renew_at,
+        early: keeper.early.into_inner().unwrap_or_default(),
     })
 }
 
@@ -117,6 +121,14 @@ pub(super) struct Keeper<'a, R> {
     pub(super) rows: &'a R,
     pub(super) vault: &'a Vault,
     pub(super) now: SystemTime,
+    /// What was made anew since it didn't hold yet, in words.
+    early: Mutex<Vec<String>>,
+}
+
+impl<'a, R> Keeper<'a, R> {
+    pub(super) fn new(rows: &'a R, vault: &'a Vault, now: SystemTime) -> Self {
+        Self { rows, vault, now, early: Mutex::default() }
+    }
 }
 
 impl<R: CertificateRows> Keeper<'_, R> {
@@ -132,7 +144,7 @@ impl<R: CertificateRows> Keeper<'_, R> {
                 match self.unfit(role, &row, issuer)? {
                     None => return self.open(row).await,
                     Some(reason) => {
-                        info!(certificate = id, reason, "the certificate is made anew");
+                        self.tell(id, &reason);
                         self.rows.retire(&row).await.map_err(rows_failed)?;
                     }
                 }
@@ -148,25 +160,44 @@ impl<R: CertificateRows> Keeper<'_, R> {
         Err(PkiError::Contended { certificate: id.to_owned() })
     }
 
-    /// Why a row can't be used any longer, if so.
+    /// Says why a certificate is made anew. A clock that was set back is for a person to know.
+    fn tell(&self, certificate: &str, reason: &Unfit) {
+        if let Unfit::Early { from } = *reason {
+            let (from, now) = x509::display_start(from, self.now);
+            warn!(
+                certificate,
+                from, now, "the certificate doesn't hold yet: the clock was set back; it is made anew"
+            );
+            if let Ok(mut early) = self.early.lock() {
+                early.push(format!("{certificate} held only from {from} on, at {now}"));
+            }
+        } else {
+            info!(certificate, %reason, "the certificate is made anew");
+        }
+    }
+
+    /// Why a row can't be used, if so.
     fn unfit(
         &self,
         role: Role,
         row: &CertificateRow,
         issuer: Option<&Pair>,
-    ) -> Result<Option<&'static str>, PkiError> {
+    ) -> Result<Option<Unfit>, PkiError> {
         let der = single(row)?;
         let certificate = x509::parse(&der, &row.id)?;
         if role == Role::Intermediate && !certificate.is_ca() {
             let reason = "is the id of a leaf that stands, and can't stand above others: choose another";
             return Err(PkiError::Name { name: row.id.clone(), reason });
         }
-        if due(&der, role)? <= self.now {
-            return Ok(Some("its time is over, or nearly"));
+        if role == Role::Root
+            && let Some(error) = early_root(&row.id, &der, self.now)?
+        {
+            return Err(error);
         }
-        let Some(issuer) = issuer else { return Ok(None) };
+        let by_dates = unfit(&der, role, self.now)?;
+        let (None, Some(issuer)) = (by_dates, issuer) else { return Ok(by_dates) };
         let issuer = x509::parse(&issuer.cert, "the issuer")?;
-        Ok((!x509::signed_by(&certificate, &issuer)).then_some("its issuer is another one now"))
+        Ok((!x509::signed_by(&certificate, &issuer)).then_some(Unfit::Orphaned))
     }
 
     pub(super) async fn open(&self, row: CertificateRow) -> Result<Pair, PkiError> {
@@ -202,6 +233,32 @@ pub(super) fn span(life: Duration, now: SystemTime, issuer: Option<&Pair>) -> Re
         end = end.min(x509::lifetime(&x509::parse(&issuer.cert, "the issuer")?).1);
     }
     Ok((unix_seconds(now - BACKDATE), end))
+}
+
+/// Why a certificate can't be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error("its time is over, or nearly")]
+    Over,
+    /// It was made by a clock that was ahead. The time is in seconds since 1970 (UTC).
+    #[error("it doesn't hold yet")]
+    Early { from: i64 },
+    #[error("its issuer is another one now")]
+    Orphaned,
+}
+
+/// Why a certificate can't be used by its dates, if so.
+pub(super) fn unfit(
+    der: &CertificateDer<'_>,
+    role: Role,
+    now: SystemTime,
+) -> Result<Option<Unfit>, PkiError> {
+    let from = x509::lifetime(&x509::parse(der, "this hub")?).0;
+    Ok(if from > unix_seconds(now) {
+        Some(Unfit::Early { from })
+    } else {
+        (due(der, role)? <= now).then_some(Unfit::Over)
+    })
 }
 
 /// When a certificate is to be made anew.

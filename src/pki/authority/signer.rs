@@ -7,11 +7,11 @@ use tokio::task;
 
 use super::{
     CertificateRow, CertificateRows, Lifetimes, ROOT_ID, check_id,
-    establish::{Keeper, due, rows_failed, single, span, task_failed},
+    establish::{Keeper, rows_failed, single, span, task_failed, unfit},
     issue::{Pair, Role, certify_public},
     to_pem,
 };
-use crate::pki::{PkiError, Vault, check_name, key::read_public_key, x509};
+use crate::pki::{PkiError, Vault, check_name, key::read_public_key, unix_seconds, x509};
 
 /// The intermediate of one configured name, opened, and the root above it: as they stand in the table now.
 pub struct Signer {
@@ -51,10 +51,10 @@ impl Signer {
         check_name(name)?;
         let root = single(&standing(rows, ROOT_ID, now).await?)?;
         let row = current(rows, name).await?;
-        if due(&single(&row)?, Role::Intermediate)? <= now {
+        if unfit(&single(&row)?, Role::Intermediate, now)?.is_some() {
             return Self::open_or_make(rows, vault, name, lifetimes, now).await;
         }
-        let issuer = Keeper { rows, vault, now }.open(row).await?;
+        let issuer = Keeper::new(rows, vault, now).open(row).await?;
         let (above, below) = (x509::parse(&root, ROOT_ID)?, x509::parse(&issuer.cert, name)?);
         if !x509::signed_by(&below, &above) {
             let reason = "isn't signed by the root that stands now: restart the hub, which makes a new one";
@@ -76,7 +76,7 @@ impl Signer {
     ) -> Result<Self, PkiError> {
         check_name(name)?;
         let root = standing(rows, ROOT_ID, now).await?;
-        let keeper = Keeper { rows, vault, now };
+        let keeper = Keeper::new(rows, vault, now);
         let root = keeper.open(root).await?;
         let issuer = keeper.keep(Role::Intermediate, name, lifetimes.intermediate, Some(&root)).await?;
         Ok(Self { root: root.cert, issuer, name: name.to_owned() })
@@ -125,8 +125,26 @@ pub(super) async fn standing(
         Err(PkiError::Expired { ended, .. }) => {
             Err(gone(id, format!("expired at {ended}: restart the hub, which makes a new one")))
         }
-        Err(error) => Err(error),
+        Err(error) => Err(early_root(id, &der, now)?.unwrap_or(error)),
     }
+}
+
+/// Why a root that doesn't hold yet can't be used. It isn't made anew: every spoke trusts it, and it's rather the clock
+/// that is wrong.
+pub(super) fn early_root(
+    id: &str,
+    root: &CertificateDer<'_>,
+    now: SystemTime,
+) -> Result<Option<PkiError>, PkiError> {
+    let start = x509::lifetime(&x509::parse(root, id)?).0;
+    let reason = |(from, now): (String, String)| {
+        format!(
+            "holds only from {from} on, and the clock of this machine says {now}: set the clock right. If it is \
+             right, and the root was made while it was ahead, stop all hubs, set `revoked` of its row in the table \
+             `certificate`, start them and issue new bundles"
+        )
+    };
+    Ok((start > unix_seconds(now)).then(|| gone(id, reason(x509::display_start(start, now)))))
 }
 
 async fn current(rows: &impl CertificateRows, id: &str) -> Result<CertificateRow, PkiError> {

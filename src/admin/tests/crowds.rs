@@ -91,3 +91,14 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     }
     world.stop().await;
 }
+
+/// Requests that are here are all taken apart, at fifty times their size, before the first is answered.
+#[actix_web::test]
+async fn little_is_here_before_it_is_read() {
+    let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();
+    let _client = TcpStream::connect(bound.addr()).await.unwrap();
+    let (accepted, _) = bound.listener.accept().unwrap();
+    // The system doubles what it is told.
+    let size = socket2::SockRef::from(&accepted).recv_buffer_size().unwrap();
+    assert!(size <= 2 * RECEIVED, "{size}");
+}

@@ -60,23 +60,29 @@ impl Stage {
         self.consumers.push(self.others.consume(consume, handler).await.unwrap());
     }
 
-    async fn publish(&mut self, events: usize, bytes: usize) {
+    /// In parts, each seen by the subscriber before the next: it shares its link with all that the others do, and on
+    /// a machine that stalls it would be the slow one.
+    async fn publish(&mut self, mut events: usize, bytes: usize) {
         let data = format!("\"{}\"", "x".repeat(bytes));
-        let mut pending = Vec::new();
-        for _ in 0..events {
-            let id = format!("e{}", self.published.len());
-            let publish =
-                Publish::new("orders", "created", "p").id(id.clone()).data_text(data.clone()).unwrap();
-            pending.push(self.others.publish_later(publish).await.unwrap());
-            self.published.insert(id);
-        }
-        for pending in pending {
-            pending.await.expect("the others' publishes are taken");
+        while events > 0 {
+            let part = events.min((2 * 1024 * 1024 / bytes).max(1));
+            events -= part;
+            let mut pending = Vec::new();
+            for _ in 0..part {
+                let id = format!("e{}", self.published.len());
+                let publish =
+                    Publish::new("orders", "created", "p").id(id.clone()).data_text(data.clone()).unwrap();
+                pending.push(self.others.publish_later(publish).await.unwrap());
+                self.published.insert(id);
+            }
+            for pending in pending {
+                pending.await.expect("the others' publishes are taken");
+            }
+            self.subscriber_has_everything().await;
         }
     }
 
-    /// The subscriber and the consumer got everything, once, over the links that they had from the start.
-    async fn others_have_everything(&mut self) {
+    async fn subscriber_has_everything(&mut self) {
         while self.sighted.len() < self.published.len() {
             match timeout(PATIENCE, self.seen.recv()).await.expect("an event in time") {
                 Some(Delivery::Event { event, .. }) => {
@@ -86,6 +92,11 @@ impl Stage {
             }
         }
         assert_eq!(self.sighted, self.published);
+    }
+
+    /// The subscriber and the consumer got everything, once, over the links that they had from the start.
+    async fn others_have_everything(&mut self) {
+        self.subscriber_has_everything().await;
         let all = self.published.len();
         until("every event is handled", || async { self.handled.lock().unwrap().len() >= all }).await;
         let handled = self.handled.lock().unwrap().clone();

@@ -230,7 +230,7 @@ fn the_tour_publish_subscribe_consume_log_show() {
     run(hub.client(&["log", "orders", "o-2"]), 3);
     let (_, stderr) = run(hub.client(&["publish", "orders", "created", "--id", id]), 1);
     assert!(stderr.contains("(E_EVENTFLOW_EVENT_CONFLICT)"), "{stderr}");
-    let (_, stderr) = run(hub.client(&["subscribe", "none", "--count", "1", "--timeout", "1s"]), 4);
+    let (_, stderr) = run(hub.client(&["subscribe", "none", "--count", "1", "--timeout", "3s"]), 4);
     assert!(stderr.contains("(E_EVENTFLOW_TIMEOUT)"), "{stderr}");
 
     let (_, stderr) = run(super_hub(&hub), 69);

@@ -43,21 +43,21 @@ fn what_doesnt_come_in_time_has_an_exit_code_of_its_own() {
     let hub = Started::new();
     let code = "E_EVENTFLOW_WAIT_TIMEOUT";
     run(hub.client(&["publish", "orders", "created", "--id", "a"]), 0);
-    ends(&hub, "wait orders order-1 --timeout 1s", 4, code);
+    ends(&hub, "wait orders order-1 --timeout 3s", 4, code);
     // A question that isn't there may be on its way.
     for what in ["orders order-1", "--answer-to a", "--answer-to nobody", "--outcome a"] {
         ends(&hub, &format!("wait {what} --now"), 4, code);
     }
     // What is published is told all the same.
-    let (stdout, stderr) = ends(&hub, "publish orders paid --id b --wait --timeout 2s", 4, code);
+    let (stdout, stderr) = ends(&hub, "publish orders paid --id b --wait --timeout 4s", 4, code);
     assert!(
         stdout.contains("\"id\":\"b\"") && stderr.contains("event b is published, but"),
         "{stdout}{stderr}"
     );
-    let (_, stderr) = ends(&hub, "request orders asked --id c --timeout 2s", 4, code);
+    let (_, stderr) = ends(&hub, "request orders asked --id c --timeout 4s", 4, code);
     assert!(stderr.contains("event c is published, but"), "{stderr}");
     run(hub.client(&["show", "c"]), 0);
-    ends(&hub, "subscribe none --count 1 --timeout 1s", 4, "E_EVENTFLOW_TIMEOUT");
+    ends(&hub, "subscribe none --count 1 --timeout 3s", 4, "E_EVENTFLOW_TIMEOUT");
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn what_is_deleted_while_somebody_works_on_it_is_not_recalled() {
 fn a_star_that_is_no_wildcard_is_doubted() {
     let hub = Started::new();
     for command in ["subscribe", "consume"] {
-        let (_, stderr) = ends(&hub, &format!("{command} or* created --on paid=true --timeout 1s"), 0, "");
+        let (_, stderr) = ends(&hub, &format!("{command} or* created --on paid=true --timeout 3s"), 0, "");
         assert!(stderr.contains("the * of \"or*\" stands for itself"), "{stderr}");
         assert!(stderr.contains("the command for \"paid\" never runs"), "{stderr}");
-        let (_, stderr) = ends(&hub, &format!("{command} orders.* * --on paid=true --timeout 1s"), 0, "");
+        let (_, stderr) = ends(&hub, &format!("{command} orders.* * --on paid=true --timeout 3s"), 0, "");
         assert!(!stderr.contains("stands for itself") && !stderr.contains("never runs"), "{stderr}");
     }
 }

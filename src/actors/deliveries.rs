@@ -19,7 +19,7 @@ mod snapshot;
 mod tests;
 mod tick;
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
@@ -46,7 +46,7 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::{
-    event::{Uid, code},
+    event::{Policies, Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, Store},
     wire::Answer,
@@ -57,8 +57,8 @@ use crate::{
 pub struct DeliveriesConfig {
     /// This hub.
     pub hub: Uid,
-    /// How long an event that no binding wanted is kept for one that comes later; none: for ever.
-    pub orphan_keep: Option<Duration>,
+    /// How long an event that no binding wanted is kept for one that comes later, by its domain.
+    pub policies: Arc<Policies>,
     /// The most events that a consumer may hold un-acked.
     pub credit: u32,
     /// The most bytes that a consumer may hold un-acked; one event always fits.
@@ -166,9 +166,9 @@ impl Deliveries {
     }
 
     fn bind(&mut self, binding: store::Binding, loaded: u64) -> i64 {
-        let store::Binding { id, domain, name, start_seq, .. } = binding;
+        let store::Binding { id, domain, name, start_seq, starts, .. } = binding;
         self.known.insert((domain.as_str().to_owned(), name.as_str().to_owned()), id);
-        self.group.bind(id, Binding::new(domain, name, start_seq, loaded));
+        self.group.bind(id, Binding::new(domain, name, start_seq, loaded).with_starts(starts));
         id
     }
 

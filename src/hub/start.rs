@@ -39,7 +39,7 @@ use crate::{
         warden::{Commission, Office, OwnConfig, Warden},
     },
     admin::{AdminState, LogControl},
-    config::{Durability, HubConfig, Keep, LimitSettings},
+    config::{Durability, HubConfig, LimitSettings},
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
@@ -318,6 +318,7 @@ fn core_parts(
     exits: mpsc::UnboundedSender<crate::actors::life::Exited>,
 ) -> CoreParts {
     let limits = &config.limits;
+    let policies = Arc::new(config.policies());
     CoreParts {
         store: store.clone(),
         metrics: metrics.clone(),
@@ -336,10 +337,7 @@ fn core_parts(
         },
         deliveries: DeliveriesConfig {
             hub,
-            orphan_keep: match config.orphan_keep {
-                Keep::For(keep) => Some(keep),
-                Keep::Forever => None,
-            },
+            policies: policies.clone(),
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,

@@ -2,7 +2,7 @@
 
 use super::deletion::{Delete, Deleted};
 use crate::{
-    event::{Event, EventId, Outcome, Pattern, Uid},
+    event::{DomainStart, Event, EventId, Outcome, Pattern, Uid, has_started},
     wire::{Association, Attempt, Published},
 };
 
@@ -265,6 +265,8 @@ pub struct Binding {
     pub name: Pattern,
     /// From which sequence number on, itself included.
     pub start_seq: u64,
+    /// In some domains from a later number on: of those that match the first holds. Empty: everywhere the same.
+    pub starts: Vec<DomainStart>,
     /// When it was made, in milliseconds since 1970.
     pub created: i64,
 }
@@ -273,7 +275,10 @@ impl Binding {
     /// Whether it wants an event of this domain and name with this sequence number.
     #[must_use]
     pub fn wants(&self, domain: &str, name: &str, seq: u64) -> bool {
-        seq >= self.start_seq && self.domain.matches(domain) && self.name.matches(name)
+        seq >= self.start_seq
+            && self.domain.matches(domain)
+            && self.name.matches(name)
+            && has_started(&self.starts, domain, seq)
     }
 }
 

@@ -343,7 +343,7 @@ impl Group {
     fn matching(&self, event: &Dispatched, matched: &mut Vec<i64>) {
         matched.clear();
         self.index.matching(&event.event.domain, &event.event.name, |id| {
-            if self.bindings.get(id).is_some_and(|binding| event.seq >= binding.start_seq) {
+            if self.bindings.get(id).is_some_and(|binding| binding.reaches(event.seq, &event.event.domain)) {
                 matched.push(*id);
             }
         });

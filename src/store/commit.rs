@@ -9,6 +9,7 @@ mod others;
 mod outcomes;
 mod publishes;
 mod schedules;
+mod sweeps;
 mod takes;
 #[cfg(test)]
 mod tests;
@@ -195,5 +196,6 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     associations::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;
     deletions::write(db, writes, &mut answers).await?;
+    sweeps::write(db, writes, &mut answers).await?;
     Ok(answers)
 }

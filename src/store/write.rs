@@ -1,6 +1,9 @@
 //! What the Journal writes, and what it gets back.
 
-use super::deletion::{Delete, Deleted};
+use super::{
+    deletion::{Delete, Deleted},
+    sweep::{Sweep, Swept},
+};
 use crate::{
     event::{DomainStart, Event, EventId, Outcome, Pattern, Uid, has_started},
     wire::{Association, Attempt, Published},
@@ -132,6 +135,8 @@ pub enum Write {
     },
     /// Delete an event, or a part of a log. A line in the `log` table tells of it.
     Delete(Delete),
+    /// Let events expire, and remove what was kept long enough.
+    Sweep(Sweep),
     /// A line for the `log` table. Agent and message are cut to what the table holds.
     Log {
         /// When, in milliseconds since 1970.
@@ -177,6 +182,8 @@ pub enum Written {
     Batch(Vec<Published>),
     /// What is gone, and what is left to do.
     Deleted(Deleted),
+    /// What has expired, and what was removed.
+    Swept(Swept),
     /// The outcome is recorded, and it is this one.
     Finished,
     /// The binding as it stands.

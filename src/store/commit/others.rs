@@ -58,6 +58,7 @@ pub(super) async fn write(
             | Write::Associate { .. }
             | Write::Dissociate { .. }
             | Write::Delete(_)
+            | Write::Sweep(_)
             | Write::Schedule { .. }
             | Write::Cancel { .. }
             | Write::RunDue { .. } => {}

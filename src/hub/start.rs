@@ -30,6 +30,7 @@ use crate::{
         connection::ConnectionConfig,
         deliveries::DeliveriesConfig,
         journal::JournalConfig,
+        keeper::KeeperConfig,
         life::Life,
         listener::ListenerConfig,
         mail::Handle,
@@ -40,7 +41,7 @@ use crate::{
     },
     admin::{AdminState, LogControl},
     config::{Durability, HubConfig, LimitSettings},
-    event::Uid,
+    event::{Policies, Uid},
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
     store::{self, HubRow, Store, StoreConfig},
@@ -168,7 +169,8 @@ async fn bring_up(
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
     let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
-    let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
+    let policies = Arc::new(config.policies());
+    let parts = core_parts(&config, policies.clone(), id.clone(), store, metrics, epoch, readiness, exits);
     let first = parts.make(0).await?;
     let arbiters = link_threads();
     let welcome = Welcome {
@@ -203,6 +205,12 @@ async fn bring_up(
             port: external.port,
             timeout: config.npm.online_timeout,
             credentials,
+        },
+        keeper: KeeperConfig {
+            hub: id.clone(),
+            policies: policies.clone(),
+            interval: config.retention.interval,
+            batch: config.retention.batch as usize,
         },
         warden: warden.clone(),
         socket: socket.1,
@@ -310,6 +318,7 @@ async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError>
 
 fn core_parts(
     config: &HubConfig,
+    policies: Arc<Policies>,
     hub: Uid,
     store: &Store,
     metrics: &Metrics,
@@ -318,7 +327,6 @@ fn core_parts(
     exits: mpsc::UnboundedSender<crate::actors::life::Exited>,
 ) -> CoreParts {
     let limits = &config.limits;
-    let policies = Arc::new(config.policies());
     CoreParts {
         store: store.clone(),
         metrics: metrics.clone(),
@@ -337,7 +345,7 @@ fn core_parts(
         },
         deliveries: DeliveriesConfig {
             hub,
-            policies: policies.clone(),
+            policies,
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
@@ -373,6 +381,7 @@ fn link_limits(limits: &LimitSettings) -> LinkLimits {
         credit: limits.credit,
         credit_bytes: limits.credit_bytes,
         subscriptions: limits.subscriptions,
+        lease_ms: ms(limits.lease),
         ping_ms: ms(limits.ping),
         silence_ms: ms(limits.silence),
     }

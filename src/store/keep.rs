@@ -6,6 +6,7 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::NaiveDateTime;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 pub use fate::{Fate, UNHEARD_OF};
@@ -129,12 +130,43 @@ async fn read(db: &impl ConnectionTrait, tail: &str, values: Vec<Value>) -> Resu
     Ok(all)
 }
 
-/// How the named groups stand to these events.
+/// How the named groups stand to these events, and whether any group tries one again. What a redrive, or a group that
+/// began anew, has made history doesn't count; nor does what the default group has there, which is history too.
 async fn group_ends(
-    _db: &impl ConnectionTrait,
-    _ids: &[EventId],
+    db: &impl ConnectionTrait,
+    ids: &[EventId],
 ) -> Result<HashMap<EventId, Vec<GroupEnd>>, DbErr> {
-    Ok(HashMap::new())
+    let mut all: HashMap<EventId, Vec<GroupEnd>> = HashMap::new();
+    for piece in pieces(ids) {
+        let events = marks(rounded(piece.len()));
+        let sql = format!(
+            "SELECT o.event_id, o.grp, o.outcome, o.ended FROM v1_outcome o \
+             LEFT JOIN v1_group g ON g.name = o.grp \
+             WHERE o.event_id IN ({events}) AND o.grp <> '' AND o.round >= coalesce(g.round, 1) \
+             AND NOT (o.outcome = 'dead' AND o.dead IS NULL) \
+             UNION ALL SELECT r.event_id, r.grp, NULL, NULL FROM v1_retry r WHERE r.event_id IN ({events})"
+        );
+        let mut values = Vec::with_capacity(rounded(piece.len()) * 2);
+        for _ in 0..2 {
+            values.extend(piece.iter().map(|id| Value::from(id.as_str())));
+            fill(&mut values, piece.len(), 1);
+        }
+        for row in db.query_all_raw(statement(sql, values)).await? {
+            let id = EventId::from_stored(row.try_get_by_index::<String>(0)?);
+            let group = row.try_get_by_index(1)?;
+            let outcome: Option<String> = row.try_get_by_index(2)?;
+            let end = match outcome.as_deref() {
+                None => None,
+                Some("dead") => Some(Kept::Dead),
+                Some("expired") => Some(Kept::Expired),
+                Some(_) => Some(Kept::Success),
+            };
+            let at: Option<NaiveDateTime> = row.try_get_by_index(3)?;
+            let end = end.zip(at.map(time::millis));
+            all.entry(id).or_default().push(GroupEnd { group, end });
+        }
+    }
+    Ok(all)
 }
 
 fn facts_of(row: &QueryResult) -> Result<Facts, DbErr> {

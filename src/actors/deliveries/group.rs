@@ -148,6 +148,12 @@ impl Group {
         claim.filter(|claim| !claim.reserving).map(|claim| &claim.uid)
     }
 
+    /// Whether the event of this sequence number is under a claim, or about to be.
+    #[must_use]
+    pub fn is_taken(&self, seq: u64) -> bool {
+        self.taken.contains_key(&seq)
+    }
+
     /// Everything at or below it has an outcome or no matching binding; none while there is no binding.
     #[must_use]
     pub fn floor(&self) -> Option<u64> {
@@ -393,6 +399,7 @@ impl Claim {
     fn attempt(&self, reason: &str, error: String, now: i64) -> Attempt {
         Attempt {
             number: self.attempts + 1,
+            round: 1,
             group: None,
             consumer: self.uid.clone(),
             started: self.started,

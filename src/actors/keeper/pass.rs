@@ -11,7 +11,7 @@ use tokio::{
 use super::{KeeperConfig, walk::Walk};
 use crate::{
     actors::{clock::now_millis as clock, connection::Core, deliveries::HeldOf, journal},
-    event::{Domain, EventId, Fault, Kept, code},
+    event::{Domain, EventId, Fault, code},
     metrics::{self, Metrics},
     store::{Fate, Looked, Store, Sweep, Swept},
 };
@@ -198,18 +198,4 @@ impl Pass {
 
 fn restarting() -> Fault {
     Fault::retryable(code::HUB_BUSY, "the core of the hub restarts, or the hub stops", ANSWER)
-}
-
-/// All that stands so, for labels.
-impl From<Kept> for metrics::Removed {
-    fn from(kept: Kept) -> Self {
-        match kept {
-            Kept::Success => Self::Success,
-            Kept::Dead => Self::Dead,
-            Kept::Expired => Self::Expired,
-            Kept::Unknown => Self::Unknown,
-            Kept::Orphan => Self::Orphan,
-            Kept::Persisted => Self::Persisted,
-        }
-    }
 }

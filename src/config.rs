@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-pub use domain::{DomainPolicy, KeepSettings};
+pub use domain::{DomainPolicy, KeepSettings, show_policy};
 pub use form::{read_duration, show_duration};
 pub use load::{FileText, Flag, Loaded, load};
 pub use problem::{ConfigProblems, Origin, Problem, Warning};

@@ -1,5 +1,7 @@
 //! `[[domain]]`: what some domains want otherwise than the rest.
 
+use std::collections::BTreeMap;
+
 use super::{HubConfig, form};
 use crate::event::{Keep, Pattern, Policies, Policy};
 
@@ -144,3 +146,18 @@ pub(super) static DOMAIN_KEYS: &[DomainKey] = domain_keys! {
     keep_orphan: form::keep(),
     keep_persisted: form::keep(),
 };
+
+/// A whole policy as it would be written in the file.
+#[must_use]
+pub fn show_policy(policy: &Policy) -> BTreeMap<&'static str, String> {
+    let mut whole = DomainPolicy::new(Pattern::any());
+    whole.orphan_keep = Some(policy.orphan_keep);
+    whole.expire_after = Some(policy.expire_after);
+    whole.keep_success = Some(policy.keep_success);
+    whole.keep_dead = Some(policy.keep_dead);
+    whole.keep_expired = Some(policy.keep_expired);
+    whole.keep_unknown = Some(policy.keep_unknown);
+    whole.keep_orphan = Some(policy.keep_orphan);
+    whole.keep_persisted = Some(policy.keep_persisted);
+    DOMAIN_KEYS.iter().filter_map(|known| Some((known.key, (known.show)(&whole)?))).collect()
+}

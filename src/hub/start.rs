@@ -23,6 +23,7 @@ use super::{
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
     home::Home,
     inspect::Inspector,
+    retention::Lookout,
 };
 use crate::{
     actors::{
@@ -235,6 +236,7 @@ async fn bring_up(
             inspect: Arc::new(inspector),
             certificates: Arc::new(CertificateDesk { warden: warden.clone(), store: store.clone() }),
             backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
+            retention: Arc::new(Lookout::new(id.clone(), store.clone(), policies)),
             log,
         };
         threshold.open(state)

@@ -27,8 +27,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use message::{
     AwaitOutcome, Consume, Deleted, Dispatch, Drain, Expired, Floor, ForgetOutcome, Held, HeldOf, HeldSeqs,
-    Holder, Holding, InFlight,
-    LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
+    Holder, Holding, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
 };
 
 use self::{

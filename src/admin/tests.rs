@@ -139,6 +139,7 @@ impl World {
             inspect: Arc::new(Stub),
             log: Some(Arc::new(Dial::default())),
             certificates: Arc::new(Stub),
+            retention: Arc::new(Stub),
             backup,
         };
         let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();

@@ -135,18 +135,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         form::keep(),
         "How long an event is kept after each group has ended it well"
     ),
-    setting!(
-        "keep_dead",
-        keep.dead,
-        form::keep(),
-        "How long after a group has given it up"
-    ),
-    setting!(
-        "keep_expired",
-        keep.expired,
-        form::keep(),
-        "How long after it expired"
-    ),
+    setting!("keep_dead", keep.dead, form::keep(), "How long after a group has given it up"),
+    setting!("keep_expired", keep.expired, form::keep(), "How long after it expired"),
     setting!(
         "keep_unknown",
         keep.unknown,

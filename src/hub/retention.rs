@@ -37,7 +37,8 @@ impl Lookout {
         let mut after = None;
         loop {
             let place = (&self.hub, domain);
-            let rows = self.store.keep_page(place, after.as_ref(), until, PAGE, (&self.policies, now)).await?;
+            let rows =
+                self.store.keep_page(place, after.as_ref(), until, PAGE, (&self.policies, now)).await?;
             let Some(last) = rows.last() else { return Ok(()) };
             after = Some(last.mark.clone());
             *seen.looked += rows.len() as u64;
@@ -89,7 +90,8 @@ impl Retention for Lookout {
             let (place, policy) = self.policies.find(&domain);
             // That of the others is the last one.
             let place = place.unwrap_or(outlook.policies.len() - 1);
-            if let (Some(until), Some(counts)) = (policy.least().begin(now), outlook.policies.get_mut(place)) {
+            if let (Some(until), Some(counts)) = (policy.least().begin(now), outlook.policies.get_mut(place))
+            {
                 counts.domains += 1;
                 let mut seen = Seen { policy: counts, looked: &mut outlook.looked };
                 self.domain(&domain, until, now, &mut seen).await?;

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use chrono::NaiveDateTime;
 use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
-pub use fate::{Fate, UNHEARD_OF};
 pub(super) use fate::{Facts, GroupEnd, Standing};
+pub use fate::{Fate, UNHEARD_OF};
 
 use super::{
     Binding, Store, StoreError,
@@ -24,6 +24,14 @@ use crate::event::{Domain, EventId, Kept, Name, Policies, Uid};
 pub struct KeepMark {
     at: String,
     id: EventId,
+}
+
+impl KeepMark {
+    /// Behind the event of this time, in milliseconds since 1970, and this id.
+    #[must_use]
+    pub fn at(at: i64, id: EventId) -> Self {
+        Self { at: time::text(at), id }
+    }
 }
 
 /// An event that retention looked at.
@@ -81,9 +89,8 @@ impl Store {
             values.extend([at.as_str().into(), at.as_str().into(), id.as_str().into()]);
         }
         values.push(signed(limit as u64).into());
-        let tail = format!(
-            "WHERE e.domain = ? AND e.timestamp <= ? {behind} ORDER BY e.timestamp, e.id LIMIT ?"
-        );
+        let tail =
+            format!("WHERE e.domain = ? AND e.timestamp <= ? {behind} ORDER BY e.timestamp, e.id LIMIT ?");
         let facts = read(&self.readers, &tail, values).await.map_err(&refused)?;
         if facts.is_empty() {
             return Ok(Vec::new());
@@ -93,7 +100,7 @@ impl Store {
         let look = |facts: Facts| Looked {
             seq: facts.standing.as_ref().and_then(|standing| standing.seq),
             fate: facts.fate(hub, &bindings, policy, now),
-            mark: KeepMark { at: time::text(facts.stored), id: facts.id.clone() },
+            mark: KeepMark::at(facts.stored, facts.id.clone()),
             id: facts.id,
         };
         Ok(facts.into_iter().map(look).collect())
@@ -202,10 +209,7 @@ fn facts_of(row: &QueryResult) -> Result<Facts, DbErr> {
 
 /// Those of these events that have an answer which stays: one that isn't among them, or is among them and has itself an
 /// answer which stays.
-pub(super) async fn answered(
-    db: &impl ConnectionTrait,
-    ids: &[EventId],
-) -> Result<HashSet<EventId>, DbErr> {
+pub(super) async fn answered(db: &impl ConnectionTrait, ids: &[EventId]) -> Result<HashSet<EventId>, DbErr> {
     let among: HashSet<&EventId> = ids.iter().collect();
     let mut stays = HashSet::new();
     let mut asked: HashMap<EventId, EventId> = HashMap::new();

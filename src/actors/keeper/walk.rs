@@ -111,7 +111,8 @@ impl Walk {
 
     /// Forgets the domains that have no events any more: of these there are some, between the two, both excluded.
     pub fn only(&mut self, after: Option<&str>, upto: Option<&str>) {
-        let within = |domain: &str| after.is_none_or(|after| domain > after) && upto.is_none_or(|upto| domain < upto);
+        let within =
+            |domain: &str| after.is_none_or(|after| domain > after) && upto.is_none_or(|upto| domain < upto);
         self.places.retain(|domain, _| !within(domain));
     }
 

@@ -59,7 +59,13 @@ impl File<'_> {
     }
 
     /// Reads one key of an entry; the error goes on behind the key's name.
-    fn key(&self, key: &str, value: &DeValue<'_>, line: usize, entry: &mut DomainEntry) -> Result<(), String> {
+    fn key(
+        &self,
+        key: &str,
+        value: &DeValue<'_>,
+        line: usize,
+        entry: &mut DomainEntry,
+    ) -> Result<(), String> {
         let known = DOMAIN_KEYS.iter().find(|known| known.key == key);
         if known.is_none() && key != "pattern" {
             let keys = DOMAIN_KEYS.iter().map(|known| known.key.to_owned());

@@ -9,8 +9,7 @@ use sea_orm::{
 
 use super::{
     super::{
-        Binding, StoreError, Write, Written,
-        bindings,
+        Binding, StoreError, Write, Written, bindings,
         entity::{binding, binding_start, cursor},
         sql::{cut, fill, pieces, rounded, rows_of, signed, statement},
         time,
@@ -132,7 +131,9 @@ async fn bind(db: &DatabaseConnection, wanted: &Binding) -> Result<Result<Bindin
 
 async fn stored(db: &DatabaseConnection, id: i64) -> Result<Result<Binding, StoreError>, DbErr> {
     match bindings::list(db, Some(id)).await? {
-        Ok(mut found) => found.pop().map(Ok).ok_or_else(|| DbErr::RecordNotFound("the new binding".to_owned())),
+        Ok(mut found) => {
+            found.pop().map(Ok).ok_or_else(|| DbErr::RecordNotFound("the new binding".to_owned()))
+        }
         Err(error) => Ok(Err(error)),
     }
 }

@@ -66,13 +66,7 @@ pub(in crate::store) struct GroupEnd {
 
 impl Facts {
     /// What is to become of it on this hub, by what the bindings want.
-    pub(in crate::store) fn fate(
-        &self,
-        hub: &Uid,
-        bindings: &[Binding],
-        policy: &Policy,
-        now: i64,
-    ) -> Fate {
+    pub(in crate::store) fn fate(&self, hub: &Uid, bindings: &[Binding], policy: &Policy, now: i64) -> Fate {
         if self.scheduled {
             return Fate::Waits;
         }

@@ -68,7 +68,10 @@ impl Page {
             lines.push(format!("  now        {}", policy.now()));
         }
         if !self.complete {
-            lines.push(format!("there is more: {} events were looked at, and these are the counts of them", self.looked));
+            lines.push(format!(
+                "there is more: {} events were looked at, and these are the counts of them",
+                self.looked
+            ));
         }
         lines
     }
@@ -80,8 +83,11 @@ impl Policy {
             return "nothing to look at".to_owned();
         }
         let mut parts: Vec<_> = self.goes.iter().map(|(kept, count)| format!("{count} {kept} go")).collect();
-        let more = [(self.expires, "expire"), (self.waits, "wait"), (self.answered, "stay for their answers")];
-        parts.extend(more.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+        let more =
+            [(self.expires, "expire"), (self.waits, "wait"), (self.answered, "stay for their answers")];
+        parts.extend(
+            more.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")),
+        );
         if parts.is_empty() { "nothing goes".to_owned() } else { parts.join(", ") }
     }
 }

@@ -18,6 +18,7 @@ mod error;
 mod events;
 mod first;
 mod hubs;
+mod keep;
 mod leaves;
 mod log;
 mod migration;
@@ -30,6 +31,7 @@ mod snapshot;
 mod sql;
 mod sqlite;
 mod standing;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -46,11 +48,13 @@ pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
+pub use keep::{Fate, KeepMark, Looked, UNHEARD_OF};
 pub use leaves::LogLine;
 pub use page::{LogKey, PidKey};
 pub use removed::Removed;
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
+pub use sweep::{Sweep, Swept};
 pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Running, Taken, Write, Written};
 
 /// Where the database is, and how it is kept.

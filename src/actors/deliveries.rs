@@ -9,6 +9,7 @@ mod feeds;
 mod group;
 mod guards;
 mod joins;
+mod keeping;
 mod message;
 mod npm;
 mod outcomes;
@@ -19,13 +20,14 @@ mod snapshot;
 mod tests;
 mod tick;
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use message::{
-    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Held, Holder, Holding, InFlight,
+    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Expired, Floor, ForgetOutcome, Held, HeldOf, HeldSeqs,
+    Holder, Holding, InFlight,
     LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
 };
 
@@ -46,7 +48,7 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::{
-    event::{Uid, code},
+    event::{Policies, Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, Store},
     wire::Answer,
@@ -57,8 +59,8 @@ use crate::{
 pub struct DeliveriesConfig {
     /// This hub.
     pub hub: Uid,
-    /// How long an event that no binding wanted is kept for one that comes later; none: for ever.
-    pub orphan_keep: Option<Duration>,
+    /// How long an event that no binding wanted is kept for one that comes later, by its domain.
+    pub policies: Arc<Policies>,
     /// The most events that a consumer may hold un-acked.
     pub credit: u32,
     /// The most bytes that a consumer may hold un-acked; one event always fits.
@@ -84,8 +86,8 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
 ///   for outcomes; which events npm links were told of.
 /// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`Holder`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`]
-///   from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the
-///   journal; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
+///   from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`],
+///   [`Expired`] from the journal; [`HeldOf`] from the keeper; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
 ///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
@@ -114,7 +116,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding, HeldOf, Expired);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -166,9 +168,9 @@ impl Deliveries {
     }
 
     fn bind(&mut self, binding: store::Binding, loaded: u64) -> i64 {
-        let store::Binding { id, domain, name, start_seq, .. } = binding;
+        let store::Binding { id, domain, name, start_seq, starts, .. } = binding;
         self.known.insert((domain.as_str().to_owned(), name.as_str().to_owned()), id);
-        self.group.bind(id, Binding::new(domain, name, start_seq, loaded));
+        self.group.bind(id, Binding::new(domain, name, start_seq, loaded).with_starts(starts));
         id
     }
 

@@ -1,0 +1,23 @@
+//! What retention asks, and tells.
+
+use actix::{Context, Handler};
+
+use super::{Deliveries, Expired, HeldOf, HeldSeqs};
+
+impl Handler<HeldOf> for Deliveries {
+    type Result = HeldSeqs;
+
+    fn handle(&mut self, message: HeldOf, _: &mut Context<Self>) -> Self::Result {
+        HeldSeqs(message.0.into_iter().filter(|seq| self.group.is_taken(*seq)).collect())
+    }
+}
+
+impl Handler<Expired> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: Expired, _: &mut Context<Self>) {
+        for id in &message.0 {
+            self.tell(id);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use super::{
     sweep::{Sweep, Swept},
 };
 use crate::{
-    event::{DomainStart, Event, EventId, Outcome, Pattern, Uid, has_started},
+    event::{DomainStart, Event, EventId, Expect, Outcome, Pattern, Uid, has_started},
     wire::{Association, Attempt, Published},
 };
 
@@ -22,6 +22,8 @@ pub enum Write {
         publisher: Uid,
         /// The hub that dispatches it. Its row in `hub` must exist.
         hub: Uid,
+        /// How the log of its process must end for it to be stored. Of one that is stored nothing is expected.
+        expect: Option<Expect>,
     },
     /// Publish several events, or none of them. One may answer another that stands before it.
     Batch {
@@ -33,8 +35,8 @@ pub enum Write {
         hub: Uid,
     },
     /// Store an event without giving it to a hub. Answered as a publish with the number 0, unless it is published
-    /// already.
-    Persist(Event),
+    /// already. The log of its process must end as expected, if something is.
+    Persist(Event, Option<Expect>),
     /// Record the outcome of an event for the default group.
     Finish {
         /// Which event.
@@ -154,13 +156,26 @@ impl Write {
     /// The events that it stores, in their order.
     pub(super) fn stores(&self) -> impl Iterator<Item = &Event> {
         let (one, several) = match self {
-            Self::Publish { event, .. } | Self::Persist(event) | Self::Schedule { event, .. } => {
+            Self::Publish { event, .. } | Self::Persist(event, _) | Self::Schedule { event, .. } => {
                 (Some(event), &[][..])
             }
             Self::Batch { events, .. } => (None, &events[..]),
             _ => (None, &[][..]),
         };
         one.into_iter().chain(several.iter().map(|placed| &placed.event))
+    }
+
+    /// The events that it stores only if their log ends as expected.
+    pub(super) fn expecting(&self) -> impl Iterator<Item = (&Event, &Expect)> {
+        let (one, several) = match self {
+            Self::Publish { event, expect: Some(expect), .. } | Self::Persist(event, Some(expect)) => {
+                (Some((event, expect)), &[][..])
+            }
+            Self::Batch { events, .. } => (None, &events[..]),
+            _ => (None, &[][..]),
+        };
+        let several = several.iter().filter_map(|placed| Some((&placed.event, placed.expect.as_ref()?)));
+        one.into_iter().chain(several)
     }
 }
 
@@ -171,6 +186,16 @@ pub struct Placed {
     pub event: Event,
     /// Its number.
     pub seq: u64,
+    /// How the log of its process must end for it to be stored, where the events before it count.
+    pub expect: Option<Expect>,
+}
+
+impl Placed {
+    /// An event at its place, whatever its log ends with.
+    #[must_use]
+    pub fn new(event: Event, seq: u64) -> Self {
+        Self { event, seq, expect: None }
+    }
 }
 
 /// What became of a [`Write`].

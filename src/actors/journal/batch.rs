@@ -21,7 +21,7 @@ use crate::{
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
+    event::{Append, Event, EventId, Fault, NewEvent, Outcome, Uid, code},
     metrics::{HubMetrics, Refusal},
     store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Swept, Write, Written},
     wire::{Answer, Attempt, Published, Req, Token},
@@ -177,7 +177,7 @@ impl Batch {
                 }
                 Events::Several(events.clone())
             }
-            Write::Persist(event) => {
+            Write::Persist(event, _) => {
                 event.timestamp = sequence.next(now).timestamp;
                 Events::None
             }
@@ -349,7 +349,7 @@ fn published(
             Ok(Answer::Published(published))
         }
         (Events::Several(events), Ok(Written::Batch(all))) => {
-            for (Placed { event, seq }, published) in events.into_iter().zip(&all) {
+            for (Placed { event, seq, .. }, published) in events.into_iter().zip(&all) {
                 dispatch(event, seq, published);
             }
             Ok(Answer::Batch(all))
@@ -385,21 +385,22 @@ pub fn refuse(outlet: &Outlet, events: Vec<Publishing>, fault: &Fault) {
 /// A publish whose time and place come with its transaction, and its weight in bytes.
 pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
     match what {
-        Storing::Publish(event) => {
+        Storing::Publish(Append { event, expect }) => {
             let weight = event.weight();
-            (Write::Publish { event: untimed(event), seq: 0, publisher, hub }, weight)
+            (Write::Publish { event: untimed(event), seq: 0, publisher, hub, expect }, weight)
         }
-        Storing::Persist(event) => {
+        Storing::Persist(Append { event, expect }) => {
             let weight = event.weight();
-            (Write::Persist(untimed(event)), weight)
+            (Write::Persist(untimed(event), expect), weight)
         }
         Storing::Schedule(due, event) => {
             let weight = event.weight();
             (Write::Schedule { event: untimed(event), due, publisher }, weight)
         }
         Storing::Batch(events) => {
-            let weight = events.iter().map(NewEvent::weight).sum();
-            let events = events.into_iter().map(|event| Placed { event: untimed(event), seq: 0 }).collect();
+            let weight = events.iter().map(|append| append.event.weight()).sum();
+            let place = |Append { event, expect }| Placed { event: untimed(event), seq: 0, expect };
+            let events = events.into_iter().map(place).collect();
             (Write::Batch { events, publisher, hub }, weight)
         }
     }

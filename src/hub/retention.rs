@@ -50,7 +50,7 @@ impl Lookout {
                     Fate::Goes(kept) => *seen.policy.goes.entry(kept.as_str()).or_default() += 1,
                     Fate::Expires => seen.policy.expires += 1,
                     Fate::Waits => seen.policy.waits += 1,
-                    Fate::Due(_) | Fate::Stays => {}
+                    Fate::Due(_) | Fate::Open(_) | Fate::Stays => {}
                 }
             }
             if rows.len() < PAGE || *seen.looked >= MOST_LOOKED {

@@ -100,7 +100,8 @@ impl Walk {
                 }
                 Fate::Due(at) => at,
                 Fate::Stays => now.saturating_add(DAY),
-                Fate::Goes(_) | Fate::Waits => now.saturating_add(place.wait),
+                Fate::Goes(_) | Fate::Waits | Fate::Open(None) => now.saturating_add(place.wait),
+                Fate::Open(Some(at)) => at.min(now.saturating_add(place.wait)),
             };
             let again = place.again.get_or_insert_with(|| Again { after: before.clone(), at });
             again.at = again.at.min(at);

@@ -48,7 +48,7 @@ async fn run(db: &DatabaseConnection, sweep: &Sweep) -> Result<Result<Swept, Sto
         match fate(&facts, sweep, &bindings) {
             Fate::Expires => swept.expired.push(facts.id),
             Fate::Goes(kept) => going.push((kept, facts)),
-            Fate::Due(_) | Fate::Waits | Fate::Stays => {}
+            Fate::Due(_) | Fate::Open(_) | Fate::Waits | Fate::Stays => {}
         }
     }
     let ids: Vec<EventId> = going.iter().map(|(_, facts)| facts.id.clone()).collect();

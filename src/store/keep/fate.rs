@@ -18,7 +18,10 @@ pub enum Fate {
     Expires,
     /// Nothing before this time, in milliseconds since 1970.
     Due(i64),
-    /// Somebody is to get it, has it, or is yet to publish it.
+    /// Nobody wants it so far, or it isn't published: either may change at any time. If it doesn't, nothing before this
+    /// time; none: ever.
+    Open(Option<i64>),
+    /// Somebody is to get it, or has it, or it is scheduled.
     Waits,
     /// It is kept for ever, as it stands.
     Stays,
@@ -71,7 +74,7 @@ impl Facts {
             return Fate::Waits;
         }
         let Some(standing) = &self.standing else {
-            return kept(Kept::Persisted, self.stored, policy, now);
+            return open(kept(Kept::Persisted, self.stored, policy, now));
         };
         let ours = standing.hub.as_ref() == Some(hub);
         if standing.end.is_none() && !ours {
@@ -131,16 +134,22 @@ fn kept(how: Kept, at: i64, policy: &Policy, now: i64) -> Fate {
 }
 
 fn orphan(published: i64, policy: &Policy, now: i64) -> Fate {
-    let expires = match policy.expire_after.end(published) {
-        None => Fate::Stays,
-        Some(end) if end <= now => Fate::Expires,
-        Some(end) => Fate::Due(end),
-    };
-    match (kept(Kept::Orphan, published, policy, now), expires) {
-        (goes @ Fate::Goes(_), _) => goes,
-        (_, Fate::Expires) => Fate::Expires,
-        (Fate::Due(one), Fate::Due(other)) => Fate::Due(one.min(other)),
-        (Fate::Stays, other) => other,
-        (kept, _) => kept,
+    let kept = kept(Kept::Orphan, published, policy, now);
+    let expires = policy.expire_after.end(published);
+    match (kept, expires) {
+        (Fate::Goes(_), _) => kept,
+        (_, Some(end)) if end <= now => Fate::Expires,
+        (Fate::Due(one), Some(other)) => Fate::Open(Some(one.min(other))),
+        (Fate::Due(end), None) | (_, Some(end)) => Fate::Open(Some(end)),
+        (_, None) => Fate::Open(None),
+    }
+}
+
+/// The same, if it may change before its time.
+fn open(fate: Fate) -> Fate {
+    match fate {
+        Fate::Due(end) => Fate::Open(Some(end)),
+        Fate::Stays => Fate::Open(None),
+        other => other,
     }
 }

@@ -75,6 +75,17 @@ fn what_stays_for_ever_is_looked_at_once_a_day() {
 }
 
 #[test]
+fn what_is_open_is_looked_at_again_at_its_time_or_before() {
+    let mut walk = walk();
+    let at = MINUTE + MINUTE / 2;
+    walk.looked("orders", None, &[row(1, Fate::Open(Some(at)))], |_| false, 0);
+    assert_eq!(walk.begin("orders", MINUTE), None, "it may have got its end");
+    walk.looked("orders", None, &[row(1, Fate::Open(Some(at)))], |_| false, MINUTE);
+    assert_eq!(walk.begin("orders", at - 1), mark(1));
+    assert_eq!(walk.begin("orders", at), None);
+}
+
+#[test]
 fn what_has_expired_is_looked_at_again_soon() {
     let mut walk = walk();
     walk.looked("orders", None, &[row(1, Fate::Expires)], |_| true, 0);

@@ -252,7 +252,7 @@ impl Default for HubConfig {
             limits: LimitSettings::default(),
             orphan_keep: Keep::For(DAY),
             keep: KeepSettings::default(),
-            retention: RetentionSettings { interval: Duration::from_secs(60), batch: 500 },
+            retention: RetentionSettings { interval: Duration::from_secs(60), batch: 200 },
             domains: Vec::new(),
             certificates: CertificateSettings::default(),
             spokes: SpokesSettings { may_delete: true },

@@ -49,8 +49,8 @@ mail!(Panic => ());
 /// - **Owns**: how far it has looked in each domain; one pass at a time.
 /// - **Receives**: [`Halt`] and [`Panic`] from the guardian, [`Snapshot`] from the hub; its timer.
 /// - **Sends**: sweeps to the journal, one at a time, after asking deliveries who is held; a line for the log.
-/// - **Capacity**: places of 10,000 domains; a pass looks at 50,000 events that stay, and rests between its transactions
-///   for twice as long as they take. Where nothing ever goes it sleeps for ever.
+/// - **Capacity**: places of 10,000 domains; a pass looks at 20,000 events that stay, and rests between its transactions
+///   for as long as they take, or eight times as long where others write. Where nothing ever goes it sleeps for ever.
 /// - **On failure**: restarted with back-off; it looks anew from the oldest event on, which changes nothing.
 #[derive(Debug)]
 pub struct Keeper {

@@ -17,11 +17,13 @@ use crate::{
 };
 
 /// Events that stay and are looked at in one pass.
-const MOST_LOOKED: usize = 50_000;
+const MOST_LOOKED: usize = 20_000;
 /// Rest after a page of which nothing went.
 const BREATH: Duration = Duration::from_millis(2);
-/// For so long as a transaction took the publishers have the journal for themselves, times this.
-const REST: u32 = 2;
+/// Rest after a transaction, in times of what it took, where others wait for the journal.
+const BESIDE_OTHERS: u32 = 8;
+/// The same, where nobody does.
+const ALONE: u32 = 1;
 /// How long deliveries may take to say who is held.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -178,7 +180,9 @@ impl Pass {
         let swept = answer.await.map_err(|_| restarting())??;
         let took = began.elapsed();
         let settled = self.count(swept, report);
-        sleep(took * REST).await;
+        // Whoever came meanwhile waits now: that tells whether the journal has others to serve.
+        let waiting = core.journal.ask(journal::Backlog, ANSWER).await.map_err(|_| restarting())?;
+        sleep(took * if waiting > 0 { BESIDE_OTHERS } else { ALONE }).await;
         Ok(settled)
     }
 

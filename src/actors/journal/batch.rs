@@ -402,10 +402,22 @@ fn untimed(event: NewEvent) -> Event {
 }
 
 /// The outcome of a claim.
-pub fn finish(finish: Finish, at: i64) -> Write {
+pub fn finish(finish: Finish, at: i64, hub: Uid) -> Write {
     let Finish { event_id, seq, outcome, consumer, attempt, .. } = finish;
     let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
-    Write::Finish { event_id, seq, outcome, consumer, at, attempt }
+    Write::Finish {
+        event_id,
+        seq,
+        outcome,
+        consumer,
+        at,
+        attempt,
+        hub,
+        group: String::new(),
+        round: 1,
+        retried: false,
+        letter: None,
+    }
 }
 
 /// A delivery of the default group that ended, as a row.

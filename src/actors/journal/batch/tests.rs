@@ -102,7 +102,8 @@ fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
     };
     let attempt = || Reply { to: ReplyTo::Attempt, events: Events::None };
     let replies = vec![claim(1), attempt(), claim(2), attempt()];
-    let results = vec![Ok(Written::Finished), Ok(Written::Done), Err(refused()), Err(refused())];
+    let results =
+        vec![Ok(Written::Finished { letter: false }), Ok(Written::Done), Err(refused()), Err(refused())];
     let told = tell(replies, results, Metrics::new().hub());
     let settled: Vec<_> =
         told.recorded.settled.iter().map(|settled| (settled.token, settled.result.is_ok())).collect();

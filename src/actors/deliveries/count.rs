@@ -28,17 +28,20 @@ impl Deliveries {
     }
 
     fn read_marks(&mut self, no: GroupNo, wanted: MarksWanted, ctx: &mut Context<Self>) {
-        self.counting = true;
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
         let MarksWanted { after, until } = wanted;
-        let read = async move { store.open_marks(&hub, after, until, PAGE_MARKS).await };
+        let Some(group) = self.groups.get(no).map(|group| group.identity().clone()) else { return };
+        self.counting = true;
+        let read = async move { store.open_marks(&hub, group.key(), after, until, PAGE_MARKS).await };
         ctx.spawn(read.into_actor(self).map(move |read, deliveries, ctx| {
             deliveries.counting = false;
             match read {
-                Ok(marks) => match deliveries.groups.marks(no, &marks, marks.len() >= PAGE_MARKS) {
-                    Some(next) => deliveries.read_marks(no, next, ctx),
-                    None => deliveries.count(ctx),
-                },
+                Ok(page) => {
+                    match deliveries.groups.marks(no, &page.marks, page.more.then_some(page.scanned)) {
+                        Some(next) => deliveries.read_marks(no, next, ctx),
+                        None => deliveries.count(ctx),
+                    }
+                }
                 Err(error) => {
                     // The next tick asks again.
                     tracing::warn!(%error, "what waits can't be counted");

@@ -35,15 +35,9 @@ pub enum Write {
         hub: Uid,
     },
     /// Store an event without giving it to a hub. Answered as a publish with the number 0, unless it is published
-<<<<<<< HEAD
     /// already. The log of its process must end as expected, if something is.
     Persist(Event, Option<Expect>),
-    /// Record the outcome of an event for the default group.
-=======
-    /// already.
-    Persist(Event),
     /// Record the outcome of an event in a group. Answered by [`Written::Finished`].
->>>>>>> rows
     Finish {
         /// Which event.
         event_id: EventId,

@@ -7,6 +7,7 @@ mod data;
 mod fault;
 mod index;
 mod pattern;
+mod position;
 mod state;
 mod text;
 
@@ -14,6 +15,7 @@ pub use data::{Data, InvalidData, MAX_DEPTH};
 pub use fault::{Fault, Retry, code};
 pub use index::PatternIndex;
 pub use pattern::{InvalidPattern, Pattern};
+pub use position::{InvalidPosition, Position};
 pub use state::{State, compose};
 pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, Uid};
 

@@ -24,6 +24,7 @@ mod migration;
 mod page;
 mod readers;
 mod removed;
+mod replay;
 mod room;
 mod schedules;
 mod snapshot;
@@ -48,7 +49,8 @@ pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
 pub use leaves::LogLine;
 pub use page::{LogKey, PidKey};
-pub use removed::Removed;
+pub use removed::{Removed, RemovedMark};
+pub use replay::{Place as EventPlace, ReplayPage};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
 pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Running, Taken, Write, Written};
@@ -108,6 +110,8 @@ pub enum Durability {
 pub struct Store {
     writer: Arc<sqlite::Writer>,
     readers: readers::Readers,
+    /// How many may replay at once: half of the readers.
+    replays: Arc<tokio::sync::Semaphore>,
     /// None in memory.
     file: Option<Arc<Path>>,
 }

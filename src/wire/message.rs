@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Association, Deletion, Ended, Hello, HubAddress, LogQuery, OutcomeOptions, Published, Renewed, Trace,
-    Wait, Welcome,
+    Association, Deletion, Ended, Hello, HubAddress, LogQuery, OutcomeOptions, Published, RemovedEvents,
+    Renewed, SubscribeOptions, Trace, Wait, Welcome,
 };
 use crate::event::{Domain, Event, EventId, Fault, Group, NewEvent, Pattern, Pid};
 
@@ -56,7 +56,7 @@ pub enum Request {
         /// The event.
         event: NewEvent,
     },
-    /// `subscribe, req, sub, domain, name`.
+    /// `subscribe, req, sub, domain, name` or `subscribe, req, sub, domain, name, {json}`.
     Subscribe {
         /// Request number.
         req: Req,
@@ -66,6 +66,8 @@ pub enum Request {
         domain: Pattern,
         /// Of which names.
         name: Pattern,
+        /// From where on; without the unit it is live.
+        options: SubscribeOptions,
     },
     /// `unsubscribe, req, sub`.
     Unsubscribe {
@@ -274,6 +276,13 @@ pub enum Reply {
         seq: u64,
         /// The event.
         event: Event,
+    },
+    /// `gap, sub, {json}`: events that a subscription with a `from` asked for, and that retention has removed.
+    Gap {
+        /// Which subscription.
+        sub: Sub,
+        /// What is gone.
+        removed: RemovedEvents,
     },
     /// `claim, sub, token, attempt, seq, <event>`: for a consumer.
     Claim {

@@ -6,7 +6,9 @@ use bytes::{BufMut, BytesMut};
 use proptest::{collection::vec, option, prelude::*};
 
 use super::*;
-use crate::event::{Data, Domain, Event, EventId, Fault, Group, Name, NewEvent, Pattern, Pid, Retry, Uid};
+use crate::event::{
+    Data, Domain, Event, EventId, Fault, Group, Name, NewEvent, Pattern, Pid, Position, Retry, Uid,
+};
 
 fn records(bytes: &[u8]) -> Vec<Record> {
     let mut reader = Reader::new(Limits::default());
@@ -98,12 +100,11 @@ fn request() -> impl Strategy<Value = Request> {
         any::<u64>().prop_map(Request::Ping),
         any::<u64>().prop_map(Request::Pong),
         (req(), new_event()).prop_map(|(req, event)| Request::Publish { req, event }),
-        (req(), sub(), pattern(), pattern()).prop_map(|(req, sub, domain, name)| Request::Subscribe {
-            req,
-            sub,
-            domain,
-            name
-        }),
+        (req(), sub(), pattern(), pattern(), option::of(since())).prop_map(
+            |(req, sub, domain, name, from)| {
+                Request::Subscribe { req, sub, domain, name, options: SubscribeOptions { from } }
+            }
+        ),
         (req(), sub()).prop_map(|(req, sub)| Request::Unsubscribe { req, sub }),
         (req(), sub(), option::of(text::<Group>()), pattern(), pattern(), any::<(u32, u32)>()).prop_map(
             |(req, sub, group, domain, name, (credit, concurrency))| {
@@ -123,6 +124,19 @@ fn request() -> impl Strategy<Value = Request> {
         (req(), text()).prop_map(|(req, id)| Request::Show { req, id }),
         (req(), "[ -~]{0,80}").prop_map(|(req, key)| Request::Renew { req, key }),
         later_request(),
+    ]
+}
+
+fn since() -> impl Strategy<Value = Since> {
+    prop_oneof![
+        Just(Since::All),
+        any::<i64>().prop_map(Since::Time),
+        text().prop_map(Since::Id),
+        vec((text::<Uid>(), any::<u64>()), 0..3).prop_map(|read| {
+            let mut position = Position::default();
+            read.iter().for_each(|(hub, seq)| position.reach(hub, *seq));
+            Since::Position(position)
+        }),
     ]
 }
 
@@ -285,6 +299,10 @@ fn reply() -> impl Strategy<Value = Reply> {
         (any::<(u32, u64, u32, u64)>(), event()).prop_map(|((sub, token, attempt, seq), event)| {
             Reply::Claim { sub, token, attempt, seq, event }
         }),
+        (any::<u32>(), any::<(u64, u64, u64)>()).prop_map(|(sub, (from, to, events))| Reply::Gap {
+            sub,
+            removed: RemovedEvents { from, to, events }
+        }),
         address().prop_map(Reply::Online),
         Just(Reply::Drain),
         fault().prop_map(Reply::Bye),
@@ -333,7 +351,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(units in vec("\\PC{0,20}|[0-9]{1,4}|[a-z]{2,9}", 0..14)) {
-        let verbs = ["hello", "publish", "consume", "log", "nack", "event", "claim", "ok", "item", "err", "online"];
+        let verbs = ["hello", "publish", "consume", "log", "nack", "event", "gap", "claim", "ok", "item", "err", "online"];
         for verb in verbs {
             let text = format!("{verb},{}", units.join(","));
             let record = record_of(&text);

@@ -290,7 +290,7 @@ impl Handler<Record> for Journal {
                 token: finish.token,
                 outcome: finish.outcome,
             };
-            self.enqueue(batch::finish(finish, at), 0, reply);
+            self.enqueue(batch::finish(finish, at, self.config.hub.clone()), 0, reply);
         }
         for ended in message.ended {
             self.enqueue(

@@ -3,6 +3,7 @@
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::{Deliveries, pending::MarksWanted};
+use crate::store::GroupKey;
 
 /// Events of one page: quick to read, so that other readers have their turn.
 const PAGE_MARKS: usize = if cfg!(test) { 4 } else { 4_096 };
@@ -27,9 +28,9 @@ impl Deliveries {
     fn read_marks(&self, wanted: MarksWanted, ctx: &mut Context<Self>) {
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
         let MarksWanted { after, until } = wanted;
-        let read = async move { store.open_marks(&hub, after, until, PAGE_MARKS).await };
+        let read = async move { store.open_marks(&hub, GroupKey::DEFAULT, after, until, PAGE_MARKS).await };
         ctx.spawn(read.into_actor(self).map(|read, deliveries, ctx| match read {
-            Ok(marks) => match deliveries.group.marks(&marks, marks.len() >= PAGE_MARKS) {
+            Ok(page) => match deliveries.group.marks(&page.marks, page.more.then_some(page.scanned)) {
                 Some(next) => deliveries.read_marks(next, ctx),
                 None => deliveries.show_pending(),
             },

@@ -9,6 +9,7 @@ mod fault;
 mod index;
 mod pattern;
 mod policy;
+mod position;
 mod state;
 mod text;
 
@@ -18,6 +19,7 @@ pub use fault::{Fault, Retry, code};
 pub use index::PatternIndex;
 pub use pattern::{InvalidPattern, Pattern};
 pub use policy::{DomainStart, Keep, Kept, Policies, Policy, Start, has_started};
+pub use position::{InvalidPosition, Position};
 pub use state::{State, compose};
 pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, Uid};
 

@@ -29,7 +29,7 @@ use crate::{
     actors::{
         announcer::{AnnouncerConfig, Credentials},
         connection::ConnectionConfig,
-        deliveries::DeliveriesConfig,
+        deliveries::{DeliveriesConfig, Policy},
         journal::JournalConfig,
         keeper::KeeperConfig,
         life::Life,
@@ -351,6 +351,7 @@ fn core_parts(
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
+            policy: Policy::default(),
         },
         scheduler: SchedulerConfig { poll: config.schedules.poll },
         epoch,

@@ -8,7 +8,8 @@ impl Handler<HeldOf> for Deliveries {
     type Result = HeldSeqs;
 
     fn handle(&mut self, message: HeldOf, _: &mut Context<Self>) -> Self::Result {
-        HeldSeqs(message.0.into_iter().filter(|seq| self.group.is_taken(*seq)).collect())
+        let taken = |seq: &u64| self.groups.iter().any(|group| group.is_taken(*seq));
+        HeldSeqs(message.0.into_iter().filter(taken).collect())
     }
 }
 

@@ -52,6 +52,12 @@ pub(super) async fn write(
             | Write::Persist(..)
             | Write::Finish { .. }
             | Write::Attempt(_)
+            | Write::Retry { .. }
+            | Write::Redrive { .. }
+            | Write::SetGroup { .. }
+            | Write::Seek { .. }
+            | Write::Purge { .. }
+            | Write::RemoveGroup { .. }
             | Write::Take { .. }
             | Write::Claim { .. }
             | Write::Associate { .. }

@@ -65,7 +65,7 @@ async fn each_end_has_its_own_time() {
     for (at, name) in (1..).zip(["good", "dead", "lapsed", "alone"]) {
         one(&store, publish(event(name), at)).await.unwrap();
     }
-    one(&store, Write::Persist(event("stored"))).await.unwrap();
+    one(&store, Write::Persist(event("stored"), None)).await.unwrap();
     one(&store, finish("good", 1, Outcome::Success)).await.unwrap();
     one(&store, finish("dead", 2, Outcome::Dead)).await.unwrap();
     one(&store, finish("lapsed", 3, Outcome::Expired)).await.unwrap();
@@ -227,7 +227,7 @@ async fn a_row_tells_of_the_gap_in_the_same_transaction() {
             one(&store, finish(name, at, Outcome::Success)).await.unwrap();
         }
     }
-    one(&store, Write::Persist(event("stored"))).await.unwrap();
+    one(&store, Write::Persist(event("stored"), None)).await.unwrap();
     let swept = sweep(&store, &["a", "b", "c", "stored"], an_hour(), LATER).await;
     assert_eq!(swept.removed.len(), 3);
     assert_eq!(swept.removed[0].1.seq, Some(3));

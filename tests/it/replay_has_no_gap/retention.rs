@@ -69,14 +69,8 @@ async fn what_retention_removed_is_told_before_what_is_left() {
 async fn what_retention_removes_meanwhile_is_told_too() {
     let hub = TestHub::with(pace::narrow).await;
     let spoke = hub.spoke().await;
-    let data = format!("\"{}\"", "x".repeat(10_000));
-    let mut orders = Vec::new();
-    // Three pages and more.
-    for _ in 0..40 {
-        let order = || Publish::new("orders", "created", "p").data_text(data.clone()).unwrap();
-        let published = spoke.publish_all((0..50).map(|_| order()).collect()).await.unwrap();
-        orders.extend(published.iter().map(|published| published.seq));
-    }
+    // Several pages.
+    let orders = large(&spoke, 2_000).await;
     let mut raw = hub.v1().await;
     raw.ask(&["subscribe", "1", "1", "orders", "*", r#"{"from":"all"}"#]).await;
     assert_eq!(raw.event().await[2], orders[0].to_string());

@@ -31,6 +31,7 @@ use crate::{
         outlet::{ClaimPush, LinkId, Outlet},
     },
     event::{Group as Name, Pattern, PatternIndex, Uid},
+    store::GroupKey,
     wire::{Attempt, Req, Token},
 };
 
@@ -62,6 +63,14 @@ pub struct Identity {
     pub name: Option<Name>,
     /// Outcomes of earlier rounds don't count.
     pub round: u32,
+}
+
+impl Identity {
+    /// As the store knows it.
+    #[must_use]
+    pub fn key(&self) -> GroupKey<'_> {
+        GroupKey { name: self.name.as_deref().unwrap_or_default(), round: self.round }
+    }
 }
 
 /// Bindings, consumers and claims of one group.
@@ -196,6 +205,12 @@ impl Group {
     pub fn holder(&self, seq: u64) -> Option<&Uid> {
         let claim = self.taken.get(&seq).and_then(|token| self.claims.get(token));
         claim.filter(|claim| !claim.reserving).map(|claim| &claim.uid)
+    }
+
+    /// Whether the event of this sequence number is under a claim, or about to be.
+    #[must_use]
+    pub fn is_taken(&self, seq: u64) -> bool {
+        self.taken.contains_key(&seq)
     }
 
     /// Everything at or below it has an outcome or no matching binding; none while there is no binding.
@@ -400,7 +415,7 @@ impl Group {
     fn matching(&self, event: &Dispatched, matched: &mut Vec<i64>) {
         matched.clear();
         self.index.matching(&event.event.domain, &event.event.name, |id| {
-            if self.bindings.get(id).is_some_and(|binding| event.seq >= binding.start_seq) {
+            if self.bindings.get(id).is_some_and(|binding| binding.reaches(event.seq, &event.event.domain)) {
                 matched.push(*id);
             }
         });

@@ -1,11 +1,14 @@
 //! What the database holds of the events of a batch, and what the batch makes of it.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
 
 use super::super::{
-    MAX_DUE, Placed, StoreError, Write,
+    AttemptRow, Letter, MAX_DUE, Placed, StoreError, Write,
     events::{EVENT, event_of},
     schedules::DUE,
     sql::{fill, marks, ours, pieces, rounded, statement, unsigned},
@@ -21,6 +24,17 @@ pub(super) struct Known {
     events: HashMap<EventId, State>,
     /// The content of those that the batch publishes.
     contents: HashMap<EventId, NewEvent>,
+    /// How far those that end or wait for an attempt have come, by group.
+    rounds: HashMap<(EventId, String), Rounds>,
+}
+
+/// How far an event has come in a group.
+#[derive(Clone, Copy, Default)]
+struct Rounds {
+    /// Rounds up to this one are over.
+    over: u32,
+    /// The round and the attempts of its row in `v1_retry`.
+    waits: Option<(u32, u32)>,
 }
 
 #[derive(Clone, Copy)]
@@ -70,10 +84,24 @@ impl Known {
     ) -> Result<Self, DbErr> {
         let mut named = HashSet::new();
         let mut published = HashSet::new();
+        let mut rounded = HashSet::new();
         for write in writes {
             match write {
-                Write::Finish { event_id, .. } => _ = named.insert(event_id),
+                Write::Finish { event_id, group, retried, letter, .. } => {
+                    named.insert(event_id);
+                    if *retried || !group.is_empty() {
+                        rounded.insert(event_id);
+                    }
+                    if let Some(letter) = letter {
+                        named.insert(&letter.event.id);
+                        named.extend(&letter.event.rid);
+                    }
+                }
                 Write::Attempt(row) => _ = named.insert(&row.event_id),
+                Write::Retry { attempt, .. } => {
+                    named.insert(&attempt.event_id);
+                    rounded.insert(&attempt.event_id);
+                }
                 _ => {}
             }
             for event in write.stores() {
@@ -85,7 +113,8 @@ impl Known {
         let events = states(db, named.into_iter().collect()).await?;
         published.retain(|id| events.contains_key(*id));
         let contents = contents(db, published.into_iter().collect()).await?;
-        Ok(Self { events, contents })
+        let rounds = rounds(db, rounded.into_iter().collect()).await?;
+        Ok(Self { events, contents, rounds })
     }
 
     /// Judges a publish; if it is to be written, takes it up.
@@ -181,20 +210,63 @@ impl Known {
         Ok(self.events.get_mut(&event.id))
     }
 
-    /// Takes up an outcome, unless there is one already. An event of another number is another event: the one that is
-    /// meant was deleted.
-    pub(super) fn finish(&mut self, id: &EventId, seq: u64) -> Result<(), StoreError> {
+    /// Takes up an outcome, unless the group has one of that round or a later one already. An event of another number
+    /// is another event: the one that is meant was deleted.
+    pub(super) fn finish(
+        &mut self,
+        id: &EventId,
+        seq: u64,
+        group: &str,
+        round: u32,
+    ) -> Result<(), StoreError> {
+        self.lasts(id, seq, group, round)?;
         match self.events.get_mut(id) {
-            Some(state) if state.published && state.seq != seq => {
-                Err(StoreError::EventNotFound { id: id.clone() })
-            }
-            Some(state) if state.open => {
-                state.open = false;
-                Ok(())
-            }
-            Some(state) if state.published => Err(StoreError::ClaimLost { id: id.clone() }),
-            _ => Err(StoreError::EventNotFound { id: id.clone() }),
+            Some(state) if group.is_empty() => state.open = false,
+            _ => self.rounds.entry((id.clone(), group.to_owned())).or_default().over = round,
         }
+        Ok(())
+    }
+
+    /// Takes up a failed attempt, after which the event waits for the next; false: it was written before.
+    pub(super) fn retry(&mut self, attempt: &AttemptRow, seq: u64) -> Result<bool, StoreError> {
+        let AttemptRow { event_id, group, round, number, .. } = attempt;
+        self.lasts(event_id, seq, group, *round)?;
+        let rounds = self.rounds.entry((event_id.clone(), group.clone())).or_default();
+        if rounds.waits.is_some_and(|waits| waits >= (*round, *number)) {
+            return Ok(false);
+        }
+        rounds.waits = Some((*round, *number));
+        rounds.over = rounds.over.max(round.saturating_sub(1));
+        Ok(true)
+    }
+
+    /// Whether the event is there and this round of it isn't over.
+    fn lasts(&self, id: &EventId, seq: u64, group: &str, round: u32) -> Result<(), StoreError> {
+        let not_found = || StoreError::EventNotFound { id: id.clone() };
+        let state =
+            self.events.get(id).filter(|state| state.published && state.seq == seq).ok_or_else(not_found)?;
+        let rounds = self.rounds.get(&(id.clone(), group.to_owned()));
+        let over = rounds.is_some_and(|rounds| rounds.over >= round);
+        if over || (group.is_empty() && !state.open) {
+            return Err(StoreError::ClaimLost { id: id.clone() });
+        }
+        Ok(())
+    }
+
+    /// Takes up a dead-letter event as it will be stored; none: its id is there.
+    pub(super) fn letter<'a>(&mut self, letter: &'a Letter) -> Option<Cow<'a, Event>> {
+        let Letter { event, seq, .. } = letter;
+        if self.events.contains_key(&event.id) {
+            return None;
+        }
+        let mut stored = Cow::Borrowed(event);
+        if event.rid.as_ref().is_some_and(|rid| !self.events.contains_key(rid)) {
+            stored.to_mut().rid = None;
+        }
+        let state = State { timestamp: event.timestamp, published: true, seq: *seq, due: None, open: true };
+        self.events.insert(event.id.clone(), state);
+        self.contents.insert(event.id.clone(), content(&stored));
+        Some(stored)
     }
 
     /// Whether an attempt can be recorded: the event is there.
@@ -235,6 +307,36 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
         }
     }
     Ok(states)
+}
+
+async fn rounds(
+    db: &DatabaseConnection,
+    ids: Vec<&EventId>,
+) -> Result<HashMap<(EventId, String), Rounds>, DbErr> {
+    let mut all: HashMap<(EventId, String), Rounds> = HashMap::new();
+    let number = |row: &QueryResult, index| row.try_get_by_index::<u32>(index);
+    for piece in pieces(&ids) {
+        let marks = marks(rounded(piece.len()));
+        let outcomes = format!("SELECT event_id, grp, round FROM v1_outcome WHERE event_id IN ({marks})");
+        for row in db.query_all_raw(statement(outcomes, values(piece))).await? {
+            let rounds = all.entry(key(&row)?).or_default();
+            rounds.over = rounds.over.max(number(&row, 2)?);
+        }
+        let retries =
+            format!("SELECT event_id, grp, round, attempts FROM v1_retry WHERE event_id IN ({marks})");
+        for row in db.query_all_raw(statement(retries, values(piece))).await? {
+            let rounds = all.entry(key(&row)?).or_default();
+            let round = number(&row, 2)?;
+            rounds.over = rounds.over.max(round.saturating_sub(1));
+            rounds.waits = Some((round, number(&row, 3)?));
+        }
+    }
+    Ok(all)
+}
+
+/// Event and group.
+fn key(row: &QueryResult) -> Result<(EventId, String), DbErr> {
+    Ok((EventId::from_stored(row.try_get_by_index::<String>(0)?), row.try_get_by_index(1)?))
 }
 
 async fn contents(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<EventId, NewEvent>, DbErr> {

@@ -2,8 +2,10 @@
 
 mod batches;
 mod deletions;
+mod groups;
 mod model;
 mod npm;
+mod redrives;
 mod trouble;
 
 use sea_orm::ConnectionTrait;

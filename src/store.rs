@@ -27,6 +27,7 @@ mod open;
 mod page;
 mod readers;
 mod removed;
+mod replay;
 mod retries;
 mod room;
 mod schedules;
@@ -55,7 +56,8 @@ pub use hubs::HubRow;
 pub use leaves::LogLine;
 pub use open::{OpenEvent, OpenPage};
 pub use page::{LogKey, PidKey};
-pub use removed::Removed;
+pub use removed::{Removed, RemovedMark};
+pub use replay::{Place as EventPlace, ReplayPage};
 pub use retries::{RetryEvent, RetryPage};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
@@ -116,6 +118,8 @@ pub enum Durability {
 pub struct Store {
     writer: Arc<sqlite::Writer>,
     readers: readers::Readers,
+    /// How many may replay at once: half of the readers.
+    replays: Arc<tokio::sync::Semaphore>,
     /// None in memory.
     file: Option<Arc<Path>>,
 }

@@ -74,6 +74,8 @@ pub mod code {
     pub const EVENT_TOO_LARGE: &str = "E_EVENTFLOW_EVENT_TOO_LARGE";
     /// An event of this id with other content is already stored.
     pub const EVENT_CONFLICT: &str = "E_EVENTFLOW_EVENT_CONFLICT";
+    /// The log of the event's process doesn't end as its publisher expects.
+    pub const LOG_CONFLICT: &str = "E_EVENTFLOW_LOG_CONFLICT";
     /// `rid` names an event that doesn't exist.
     pub const RID_NOT_FOUND: &str = "E_EVENTFLOW_RID_NOT_FOUND";
     /// No event has this id (npm's code).
@@ -82,6 +84,8 @@ pub mod code {
     pub const CLAIM_LOST: &str = "E_EVENTFLOW_CLAIM_LOST";
     /// The page token belongs to another query or is damaged.
     pub const INVALID_PAGE: &str = "E_EVENTFLOW_INVALID_PAGE";
+    /// A position can't be read, belongs to another hub, or lies beyond what the hub has dispatched.
+    pub const INVALID_POSITION: &str = "E_EVENTFLOW_INVALID_POSITION";
     /// No subscription or consumer of this link has this number.
     pub const UNKNOWN_SUBSCRIPTION: &str = "E_EVENTFLOW_UNKNOWN_SUBSCRIPTION";
     /// The number is in use by another subscription of this link.

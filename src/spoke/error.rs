@@ -2,14 +2,16 @@
 //! call may succeed later. Their `Debug` is the sentence too, with its code, since that is what a `main` that
 //! returns an error prints.
 
+mod group;
 mod later;
 
 use std::{fmt, time::Duration};
 
+pub use self::group::GroupError;
 pub use self::later::{ChangeError, RequestError, ScheduleError, StateError, WaitError};
 
 use crate::{
-    event::{Fault, InvalidData, InvalidPattern, InvalidText, code},
+    event::{Fault, InvalidData, InvalidPattern, InvalidText, LogConflict, code},
     wire::MOST_NAMES,
 };
 
@@ -49,6 +51,7 @@ debug_is_a_sentence!(
     RequestError,
     ScheduleError,
     ChangeError,
+    GroupError,
     StateError
 );
 
@@ -118,6 +121,9 @@ pub enum PublishError {
     /// The data can't be an event's payload; nothing was sent.
     #[error(transparent)]
     Data(#[from] InvalidData),
+    /// The log doesn't end as the publish [expects](crate::spoke::Publish::expecting); nothing is stored.
+    #[error("{0}")]
+    LogConflict(Box<LogConflict>),
     /// The hub refused it for good.
     #[error("the hub refused the event: {0}")]
     Refused(Fault),
@@ -170,7 +176,7 @@ pub enum ConsumeError {
     /// A pattern breaks the rules; nothing was sent.
     #[error(transparent)]
     Pattern(#[from] InvalidPattern),
-    /// The group's name breaks the rules; nothing was sent.
+    /// The group's name, or the event to start after, breaks the rules; nothing was sent.
     #[error(transparent)]
     Group(#[from] InvalidText),
     /// The hub refused it.
@@ -248,6 +254,13 @@ pub enum ReadError {
 }
 
 impl PublishError {
+    /// What a final refusal means.
+    pub(super) fn refused(fault: Fault) -> Self {
+        let conflict =
+            (fault.code == code::LOG_CONFLICT).then(|| LogConflict::parse(&fault.message)).flatten();
+        conflict.map_or(Self::Refused(fault), |conflict| Self::LogConflict(Box::new(conflict)))
+    }
+
     /// The stable code.
     #[must_use]
     pub fn code(&self) -> &str {
@@ -255,6 +268,7 @@ impl PublishError {
             PublishError::Text(error) => error.code,
             PublishError::Data(InvalidData::TooDeep) => code::DATA_TOO_DEEP,
             PublishError::Data(_) => code::INVALID_DATA,
+            PublishError::LogConflict(_) => code::LOG_CONFLICT,
             PublishError::Refused(fault) | PublishError::Closed(fault) => &fault.code,
             PublishError::TimedOut { .. } => code::TIMEOUT,
         }

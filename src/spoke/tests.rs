@@ -2,8 +2,11 @@
 
 mod change;
 mod consume;
+mod group;
 mod handlers;
+mod leases;
 mod link;
+mod nack;
 mod publish;
 mod read;
 mod request;
@@ -187,13 +190,13 @@ impl FakeLink {
 
     async fn publish(&mut self) -> (Req, EventId) {
         match self.request().await {
-            Request::Publish { req, event } => (req, event.id),
+            Request::Publish { req, event, .. } => (req, event.id),
             other => panic!("expected a publish: {other:?}"),
         }
     }
 
     async fn committed(&mut self, req: Req, fresh: bool, seq: u64) {
-        self.ok(req, Answer::Published(Published { fresh, timestamp: 1000, seq })).await;
+        self.ok(req, Answer::Published(Published { fresh, timestamp: 1000, seq, state: None })).await;
     }
 }
 

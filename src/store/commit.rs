@@ -11,7 +11,9 @@ mod outcomes;
 mod publishes;
 mod redrives;
 mod retries;
+mod rounds;
 mod schedules;
+mod tails;
 mod takes;
 #[cfg(test)]
 mod tests;
@@ -63,8 +65,8 @@ impl Store {
     /// published, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
     /// what an earlier write schedules or cancels waits for that one, in a transaction of its own.
     ///
-    /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
-    ///   claim by its error; the others are committed. [`Write::Batch`] is one write: of a refused one nothing is
+    /// - A publish of an id that is there is answered as a duplicate or a conflict; an unknown `rid`, a log that ends
+    ///   otherwise than expected or a lost claim by its error; the others are committed. [`Write::Batch`] is one write: of a refused one nothing is
     ///   there, not even for a later write of the same transaction.
     /// - If the database is locked by somebody else, the batch is tried again three times. Locked for longer,
     ///   full, read-only, out of reach or damaged: all that isn't committed is refused as retryable. If it is full, outcomes
@@ -80,7 +82,7 @@ impl Store {
             .into_iter()
             .map(|range| {
                 let writes = &batch[range.clone()];
-                Part { look: publishes::answers_later(writes) || retries::come_late(writes), range }
+                Part { look: publishes::looks_first(writes) || retries::come_late(writes), range }
             })
             .collect();
         while let Some(Part { range, look }) = parts.pop() {
@@ -165,7 +167,7 @@ fn is_hot(write: &Write) -> bool {
         write,
         Write::Publish { .. }
             | Write::Batch { .. }
-            | Write::Persist(_)
+            | Write::Persist(..)
             | Write::Finish { .. }
             | Write::Attempt(_)
             | Write::Retry { .. }
@@ -195,6 +197,7 @@ fn plan(writes: &[Write], mut known: Option<&mut Known>) -> (Vec<Answer>, Script
 async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
     let mut known = if look { Some(Known::read(db, writes).await?) } else { None };
     let (mut answers, script) = plan(writes, known.as_mut());
+    tails::count(db, &mut answers).await?;
     script.run(db).await?;
     schedules::write(db, writes, &mut answers).await?;
     takes::write(db, writes, &mut answers).await?;

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, time::Duration};
 use sea_orm::DbErr;
 
 use super::time;
-use crate::event::{EventId, Fault, code};
+use crate::event::{EventId, Fault, LogConflict, code};
 
 /// How long a publisher waits before it tries again on a full or absent database.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -22,6 +22,9 @@ pub enum StoreError {
         /// The first field that differs.
         field: &'static str,
     },
+    /// A log doesn't end as a publisher expects.
+    #[error("{0}")]
+    LogConflict(Box<LogConflict>),
     /// `rid` names no event.
     #[error(
         "the event {id:?} answers {rid:?}, which is not stored: publish that one first, or leave `rid` out"
@@ -193,6 +196,7 @@ impl StoreError {
             Self::InvalidDue { .. } => code::SCHEDULE_INVALID_DATE,
             Self::ScheduleNotFound { .. } => code::SCHEDULE_NOT_FOUND,
             Self::ScheduleExecuted { .. } => code::SCHEDULE_EXECUTED,
+            Self::LogConflict(_) => code::LOG_CONFLICT,
             Self::RidNotFound { .. } => code::RID_NOT_FOUND,
             Self::EventNotFound { .. } => code::EVENT_NOT_FOUND,
             Self::ClaimLost { .. } => code::CLAIM_LOST,

@@ -85,9 +85,8 @@ impl Store {
     }
 }
 
-/// Narrows events `e` to what SQL can tell of these patterns: by wildcards in the middle more comes through. The `+` keeps
-/// SQLite from any other index than that of the rows in front: it would have to sort all events of a domain.
-pub(super) fn narrow((domain, name): (&Pattern, &Pattern), tail: &mut String, values: &mut Vec<Value>) {
+/// Narrows down to what these patterns may match: to their beginnings, if wildcards stand in the middle.
+pub(super) fn patterns(domain: &Pattern, name: &Pattern, tail: &mut String, values: &mut Vec<Value>) {
     for (column, pattern) in [("domain", domain), ("name", name)] {
         match pattern.literal_beginning() {
             ("", _) => {}

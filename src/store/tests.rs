@@ -9,6 +9,7 @@ mod memory;
 mod opening;
 mod plans;
 mod reads;
+mod replays;
 mod rows;
 
 use sea_orm::ConnectionTrait;
@@ -75,7 +76,7 @@ pub(super) fn event(id_text: &str) -> Event {
 }
 
 pub(super) fn publish(event: Event, seq: u64) -> Write {
-    Write::Publish { event, seq, publisher: uid("SPOKE-1"), hub: hub() }
+    Write::Publish { event, seq, publisher: uid("SPOKE-1"), hub: hub(), expect: None }
 }
 
 pub(super) fn finish(event_id: &str, seq: u64, outcome: Outcome) -> Write {

@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use eventflow::{
-    event::{Data, Domain, Eid, Event, EventId, Fault, Group, NewEvent, Pattern, Pid, Uid, code},
+    event::{
+        Append, Data, Domain, Eid, Event, EventId, Expect, Fault, Group, LogConflict, NewEvent, Pattern, Pid,
+        Position, Uid, code,
+    },
     wire::{
         After, Answer, Association, Attempt, Backlog, BacklogQuery, BindingInfo, ConsumeOptions,
         ConsumerInfo, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction, GroupChanged,
         GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, NackOptions,
-        OutcomeOptions, ParseLimits, Published, READY, Reader, Record, Redrive, Renewed, Reply, Request,
-        StartAt, Trace, Wait, WaitFor, Welcome,
+        Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record, Redrive,
+        RemovedEvents, Renewed, Reply, Request, Since, StartAt, SubscribeOptions, Trace, Wait, WaitFor,
+        Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -78,6 +82,11 @@ fn uid(text: &str) -> Uid {
     Uid::parse(text.to_owned()).unwrap()
 }
 
+fn subscribe(from: Option<Since>) -> Request {
+    let options = SubscribeOptions { from };
+    Request::Subscribe { req: 3, sub: 1, domain: pattern("orders"), name: pattern("*"), options }
+}
+
 #[test]
 fn the_ready_byte() {
     assert_eq!(READY, 0x02);
@@ -104,15 +113,35 @@ fn requests() {
     request("pong␟9␞", &Request::Pong(9));
     request(
         r#"publish␟1␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
-        &Request::Publish { req: 1, event: new_event() },
+        &Request::Publish { req: 1, event: new_event(), expect: None },
     );
     request(
         r#"publish␟2␟01K0EXAMPLE␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
-        &Request::Publish { req: 2, event: NewEvent { rid: event().rid, ..new_event() } },
+        &Request::Publish { req: 2, event: NewEvent { rid: event().rid, ..new_event() }, expect: None },
+    );
+    let expecting = |expect| Request::Publish { req: 26, event: new_event(), expect: Some(expect) };
+    request(
+        r#"publish␟26␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␟{"expect":"none"}␞"#,
+        &expecting(Expect::None),
     );
     request(
-        "subscribe␟3␟1␟orders␟*␞",
-        &Request::Subscribe { req: 3, sub: 1, domain: pattern("orders"), name: pattern("*") },
+        r#"publish␟26␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␟{"expect":"01K0BEFORE"}␞"#,
+        &expecting(Expect::After(EventId::parse("01K0BEFORE").unwrap())),
+    );
+    request("subscribe␟3␟1␟orders␟*␞", &subscribe(None));
+    request(r#"subscribe␟3␟1␟orders␟*␟{"from":"all"}␞"#, &subscribe(Some(Since::All)));
+    request(
+        r#"subscribe␟3␟1␟orders␟*␟{"from":{"time":1750000000000}}␞"#,
+        &subscribe(Some(Since::Time(1_750_000_000_000))),
+    );
+    request(
+        r#"subscribe␟3␟1␟orders␟*␟{"from":{"id":"01K0EXAMPLE"}}␞"#,
+        &subscribe(Some(Since::Id(new_event().id))),
+    );
+    let position = Position::of(uid("VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB"), 1_750_000_000_000_123);
+    request(
+        r#"subscribe␟3␟1␟orders␟*␟{"from":{"position":"pos-2556495649442d56415249415645582d4d5832574b54374c2e4556454e54464c4f572d4855420006379da05b607b9084f0ec"}}␞"#,
+        &subscribe(Some(Since::Position(position))),
     );
     request("unsubscribe␟4␟1␞", &Request::Unsubscribe { req: 4, sub: 1 });
     request(
@@ -197,11 +226,21 @@ fn requests_by_schedule_wait_and_relation() {
         NewEvent { id: EventId::parse("01K0OTHER").unwrap(), name: "paid".parse().unwrap(), ..event_twin() };
     request(
         r#"batch␟13␟[{"id":"01K0EXAMPLE","domain":"orders","name":"created","pid":"order-1","data":{"total":12}},{"id":"01K0OTHER","domain":"orders","name":"paid","pid":"order-1","rid":"01K0EXAMPLE","data":{"total":12}}]␞"#,
-        &Request::Batch { req: 13, events: vec![new_event(), cancelled] },
+        &Request::Batch { req: 13, events: vec![new_event().into(), cancelled.into()] },
+    );
+    let expecting = Append { event: new_event(), expect: Some(Expect::None) };
+    request(
+        r#"batch␟27␟[{"id":"01K0EXAMPLE","domain":"orders","name":"created","pid":"order-1","data":{"total":12},"expect":"none"}]␞"#,
+        &Request::Batch { req: 27, events: vec![expecting] },
+    );
+    request("nudge␟28␞", &Request::Nudge { req: 28, ids: vec![] });
+    request(
+        r#"nudge␟29␟["01K0EXAMPLE","01K0OTHER"]␞"#,
+        &Request::Nudge { req: 29, ids: vec![id.clone(), EventId::parse("01K0OTHER").unwrap()] },
     );
     request(
         r#"persist␟14␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
-        &Request::Persist { req: 14, event: new_event() },
+        &Request::Persist { req: 14, event: new_event(), expect: None },
     );
     request(
         r#"schedule␟15␟1750000060000␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
@@ -437,11 +476,23 @@ fn replies() {
         }),
     );
     reply("ping␟9␞", &Reply::Ping(9));
+    let removed = RemovedEvents { from: 1_740_000_000_000_001, to: 1_740_000_000_009_000, events: 512 };
+    reply(
+        r#"gap␟1␟{"from":1740000000000001,"to":1740000000009000,"events":512}␞"#,
+        &Reply::Gap { sub: 1, removed },
+    );
     reply("pong␟5␞", &Reply::Pong(5));
     let ok = |req, answer| Reply::Ok { req, answer };
-    let published = |fresh| Published { fresh, timestamp: 1_750_000_000_000, seq: 1_750_000_000_000_123 };
+    let fresh = Published::fresh(1_750_000_000_000, 1_750_000_000_000_123);
+    let published = |is_fresh| match is_fresh {
+        true => fresh,
+        false => Published { fresh: false, state: Some(PublishState::Pending), ..fresh },
+    };
     reply("ok␟1␟committed␟1750000000000␟1750000000000123␞", &ok(1, Answer::Published(published(true))));
-    reply("ok␟1␟duplicate␟1750000000000␟1750000000000123␞", &ok(1, Answer::Published(published(false))));
+    reply(
+        "ok␟1␟duplicate␟1750000000000␟1750000000000123␟pending␞",
+        &ok(1, Answer::Published(published(false))),
+    );
     reply("ok␟3␟position␟1750000000000120␞", &ok(3, Answer::Position(1_750_000_000_000_120)));
     reply("ok␟4␞", &ok(4, Answer::Done));
     reply("ok␟11␟page␟p1x␞", &ok(11, Answer::Page("p1x".into())));
@@ -455,7 +506,7 @@ fn replies() {
         &ok(25, Answer::Renewed(Box::new(renewed()))),
     );
     reply(
-        r#"ok␟13␟batch␟[{"fresh":true,"timestamp":1750000000000,"seq":1750000000000123},{"fresh":false,"timestamp":1750000000000,"seq":1750000000000123}]␞"#,
+        r#"ok␟13␟batch␟[{"fresh":true,"timestamp":1750000000000,"seq":1750000000000123},{"fresh":false,"timestamp":1750000000000,"seq":1750000000000123,"state":"pending"}]␞"#,
         &ok(13, Answer::Batch(vec![published(true), published(false)])),
     );
     let scheduled = |fresh| Answer::Scheduled { due: 1_750_000_060_000, fresh };
@@ -485,6 +536,33 @@ fn replies() {
     );
     reply("ok␟20␟outcome␟pending␞", &ok(20, Answer::Outcome(None)));
     reply("ok␟23␟deleted␟2␞", &ok(23, Answer::Deleted(2)));
+    reply("ok␟28␟nudged␟3␟[]␞", &ok(28, Answer::Nudged { taken: 3, events: vec![] }));
+    let nudged = |id: &str, state: &str| Nudged {
+        id: EventId::parse(id.to_owned()).unwrap(),
+        state: state.to_owned(),
+        reason: String::new(),
+    };
+    reply(
+        r#"ok␟29␟nudged␟1␟[{"id":"01K0EXAMPLE","state":"taken"},{"id":"01K0OTHER","state":"unknown"}]␞"#,
+        &ok(
+            29,
+            Answer::Nudged {
+                taken: 1,
+                events: vec![nudged("01K0EXAMPLE", "taken"), nudged("01K0OTHER", "unknown")],
+            },
+        ),
+    );
+    let conflict = LogConflict {
+        domain: "orders".parse().unwrap(),
+        pid: "order-1".parse().unwrap(),
+        expected: Expect::None,
+        last: Some(EventId::parse("01K0BEFORE").unwrap()),
+        count: 3,
+    };
+    reply(
+        r#"err␟26␟E_EVENTFLOW_LOG_CONFLICT␟the log of "orders" "order-1" has 3 events, the last is "01K0BEFORE", while none was expected: read it, decide anew, and expect its last event␟␞"#,
+        &Reply::Err { req: 26, fault: Fault::refused(code::LOG_CONFLICT, conflict.to_string()) },
+    );
     reply(
         r#"item␟10␟01K0EXAMPLE␟1750000000000␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
         &Reply::Item { req: 10, event: event() },

@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     actors::{
-        deliveries::{Finish, Recorded, Reserved, Settled},
+        deliveries::{Finish, GroupNo, Recorded, Reserved, Settled},
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
+    event::{Append, Event, EventId, Fault, NewEvent, Outcome, Uid, code},
     metrics::{HubMetrics, Refusal},
     store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Write, Written},
     wire::{Answer, Attempt, Published, Req, Token},
@@ -60,8 +60,8 @@ pub enum ReplyTo {
         /// What was to be recorded.
         outcome: Outcome,
     },
-    /// Deliveries, that an attempt is no longer under way.
-    Attempt,
+    /// Deliveries, that an attempt of this group is no longer under way.
+    Attempt(GroupNo),
     /// Deliveries, whether a claim is ours.
     Reserve(Token),
     /// The registry, of what an npm link has published.
@@ -174,7 +174,7 @@ impl Batch {
                 }
                 Events::Several(events.clone())
             }
-            Write::Persist(event) => {
+            Write::Persist(event, _) => {
                 event.timestamp = sequence.next(now).timestamp;
                 Events::None
             }
@@ -280,8 +280,8 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 // Whoever asked may be gone: the binding stays all the same.
                 let _ = made.send(bound);
             }
-            ReplyTo::Attempt => {
-                told.recorded.attempts += 1;
+            ReplyTo::Attempt(of) => {
+                told.recorded.attempts.push(of);
                 warn_unwritten(result);
             }
             ReplyTo::Reserve(token) => {
@@ -339,7 +339,7 @@ fn published(
             Ok(Answer::Published(published))
         }
         (Events::Several(events), Ok(Written::Batch(all))) => {
-            for (Placed { event, seq }, published) in events.into_iter().zip(&all) {
+            for (Placed { event, seq, .. }, published) in events.into_iter().zip(&all) {
                 dispatch(event, seq, published);
             }
             Ok(Answer::Batch(all))
@@ -375,21 +375,22 @@ pub fn refuse(outlet: &Outlet, events: Vec<Publishing>, fault: &Fault) {
 /// A publish whose time and place come with its transaction, and its weight in bytes.
 pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
     match what {
-        Storing::Publish(event) => {
+        Storing::Publish(Append { event, expect }) => {
             let weight = event.weight();
-            (Write::Publish { event: untimed(event), seq: 0, publisher, hub }, weight)
+            (Write::Publish { event: untimed(event), seq: 0, publisher, hub, expect }, weight)
         }
-        Storing::Persist(event) => {
+        Storing::Persist(Append { event, expect }) => {
             let weight = event.weight();
-            (Write::Persist(untimed(event)), weight)
+            (Write::Persist(untimed(event), expect), weight)
         }
         Storing::Schedule(due, event) => {
             let weight = event.weight();
             (Write::Schedule { event: untimed(event), due, publisher }, weight)
         }
         Storing::Batch(events) => {
-            let weight = events.iter().map(NewEvent::weight).sum();
-            let events = events.into_iter().map(|event| Placed { event: untimed(event), seq: 0 }).collect();
+            let weight = events.iter().map(|append| append.event.weight()).sum();
+            let place = |Append { event, expect }| Placed { event: untimed(event), seq: 0, expect };
+            let events = events.into_iter().map(place).collect();
             (Write::Batch { events, publisher, hub }, weight)
         }
     }
@@ -402,7 +403,7 @@ fn untimed(event: NewEvent) -> Event {
 
 /// The outcome of a claim.
 pub fn finish(finish: Finish, at: i64, hub: Uid) -> Write {
-    let Finish { event_id, seq, outcome, consumer, attempt, .. } = finish;
+    let Finish { event_id, group, round, seq, outcome, consumer, attempt, .. } = finish;
     let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
     Write::Finish {
         event_id,
@@ -412,8 +413,8 @@ pub fn finish(finish: Finish, at: i64, hub: Uid) -> Write {
         at,
         attempt,
         hub,
-        group: String::new(),
-        round: 1,
+        group: group.map(|group| group.to_string()).unwrap_or_default(),
+        round,
         retried: false,
         letter: None,
     }

@@ -45,7 +45,7 @@ pub(super) async fn write(
             Write::Log { at, agent, message, error } => lines.push((*at, agent, message, error)),
             Write::Publish { .. }
             | Write::Batch { .. }
-            | Write::Persist(_)
+            | Write::Persist(..)
             | Write::Finish { .. }
             | Write::Attempt(_)
             | Write::Retry { .. }

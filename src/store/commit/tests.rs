@@ -2,6 +2,7 @@
 
 mod batches;
 mod deletions;
+mod expectations;
 mod groups;
 mod model;
 mod npm;
@@ -13,7 +14,7 @@ use sea_orm::ConnectionTrait;
 use super::super::tests::*;
 use super::super::*;
 use crate::event::{Data, Domain, Event, Name, Outcome, Pid, code};
-use crate::wire::Published;
+use crate::wire::{PublishState, Published};
 
 fn published(answer: &Answer) -> Published {
     match answer {
@@ -23,6 +24,10 @@ fn published(answer: &Answer) -> Published {
 }
 
 type Answer = Result<Written, StoreError>;
+
+fn duplicate(timestamp: i64, seq: u64, state: PublishState) -> Published {
+    Published { fresh: false, timestamp, seq, state: Some(state) }
+}
 
 fn code_of(answer: &Answer) -> &'static str {
     answer.as_ref().map_or_else(StoreError::code, |_| "ok")
@@ -42,7 +47,7 @@ async fn a_publish_is_stored_with_its_hub() {
     let answer = one(&store, publish(answering("e", "none"), 7)).await;
     assert_eq!(code_of(&answer), code::RID_NOT_FOUND);
     let answer = one(&store, publish(event("e"), 7)).await;
-    assert_eq!(published(&answer), Published { fresh: true, timestamp: AT, seq: 7 });
+    assert_eq!(published(&answer), Published::fresh(AT, 7));
     assert_eq!(store.event(&id("e")).await.unwrap(), Some(event("e")));
     let row = "SELECT published = consumed_hub AND hub = 'HUB-1' AND v1_hub = 'HUB-1' AND seq = 7 \
                AND consumed_spoke IS NULL AND consumer IS NULL FROM event_published";
@@ -57,7 +62,7 @@ async fn publishing_twice_is_once() {
     one(&store, publish(with_data("e", content), 7)).await.unwrap();
     let again = Event { timestamp: AT + 99, ..with_data("e", r#"{"b":[2,{"d":"","c":null}],"a":1.0}"#) };
     let answer = one(&store, publish(again, 8)).await;
-    assert_eq!(published(&answer), Published { fresh: false, timestamp: AT, seq: 7 });
+    assert_eq!(published(&answer), duplicate(AT, 7, PublishState::Pending));
     assert_eq!(store.event(&id("e")).await.unwrap().unwrap().data.as_str(), content);
     assert_eq!(store.counts(&hub()).await.unwrap().events, 1);
 }
@@ -96,9 +101,9 @@ async fn twins_in_one_batch_are_the_first_and_its_duplicate_or_conflict() {
             publish(with_data("e", "2"), 4),
         ])
         .await;
-    assert_eq!(published(&answers[0]), Published { fresh: true, timestamp: AT, seq: 1 });
-    assert_eq!(published(&answers[1]), Published { fresh: true, timestamp: AT, seq: 2 });
-    assert_eq!(published(&answers[2]), Published { fresh: false, timestamp: AT, seq: 1 });
+    assert_eq!(published(&answers[0]), Published::fresh(AT, 1));
+    assert_eq!(published(&answers[1]), Published::fresh(AT, 2));
+    assert_eq!(published(&answers[2]), duplicate(AT, 1, PublishState::Pending));
     assert_eq!(code_of(&answers[3]), code::EVENT_CONFLICT);
     assert_eq!(store.last_seq(&hub()).await.unwrap(), 2);
 }
@@ -113,11 +118,11 @@ async fn what_is_only_persisted_is_published_now() {
     );
     sql(&store, &insert).await;
     let answer = one(&store, publish(event("e"), 7)).await;
-    assert_eq!(published(&answer), Published { fresh: true, timestamp: AT - 5_000, seq: 7 });
+    assert_eq!(published(&answer), Published::fresh(AT - 5_000, 7));
     let (open, _) = open_page(&store, 0, 10, 1_000).await;
     assert_eq!(open.iter().map(|open| open.seq).collect::<Vec<_>>(), [7]);
     let again = one(&store, publish(event("e"), 8)).await;
-    assert_eq!(published(&again), Published { fresh: false, timestamp: AT - 5_000, seq: 7 });
+    assert_eq!(published(&again), duplicate(AT - 5_000, 7, PublishState::Pending));
 }
 
 #[tokio::test]
@@ -174,7 +179,7 @@ async fn of_256_publishes_three_bad_ones_are_refused_by_name() {
     assert!(answers[200].as_ref().unwrap_err().to_string().contains("no poison here"));
     for (at, answer) in answers.iter().enumerate().filter(|(_, answer)| answer.is_ok()) {
         let seq = u64::try_from(at).unwrap() + 2;
-        assert_eq!(published(answer), Published { fresh: true, timestamp: AT, seq });
+        assert_eq!(published(answer), Published::fresh(AT, seq));
     }
     let counts = store.counts(&hub()).await.unwrap();
     assert_eq!((counts.events, counts.published), (254, 254));

@@ -32,7 +32,8 @@ async fn pages_end_by_bytes_and_hold_at_least_one() {
 async fn open_pages_hold_what_has_no_outcome_with_its_attempts() {
     let store = memory().await;
     store.register_hub(&hub_row("HUB-2")).await.unwrap();
-    let elsewhere = Write::Publish { event: event("h2"), seq: 2, publisher: uid("S"), hub: uid("HUB-2") };
+    let elsewhere =
+        Write::Publish { event: event("h2"), seq: 2, publisher: uid("S"), hub: uid("HUB-2"), expect: None };
     let mut batch: Vec<Write> = (1..=5).map(|n| publish(event(&format!("e{n}")), n)).collect();
     batch.extend([elsewhere, finish("e2", 2, Outcome::Success), finish("e3", 3, Outcome::Dead)]);
     batch.extend([Write::Attempt(attempt("e4", 1)), Write::Attempt(attempt("e4", 2))]);

@@ -3,7 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
-use eventflow::{spoke::Timestamp, wire::HubAddress};
+use eventflow::{
+    event::EventId,
+    spoke::{Start, Timestamp},
+    wire::HubAddress,
+};
 
 /// `HOST:PORT`, where an IPv6 address stands in brackets.
 pub(crate) fn hub_address(text: &str) -> Result<HubAddress, String> {
@@ -68,6 +72,34 @@ fn moment_at(text: &str, now: SystemTime) -> Result<Timestamp, String> {
          since 1970, or a span before now such as 1h"
             .to_owned()
     })
+}
+
+/// From where on stored events count: `all`, a moment, or the id of an event; `id:…` is an id in any case.
+pub(crate) fn start(text: &str) -> Result<Start, String> {
+    if text == "all" {
+        return Ok(Start::all());
+    }
+    let id = match text.strip_prefix("id:") {
+        Some(id) => id,
+        None => match moment(text) {
+            Ok(moment) => return Ok(Start::at(moment)),
+            Err(_) => text,
+        },
+    };
+    match EventId::parse(id.to_owned()) {
+        Ok(id) => Ok(Start::after(id.as_str())),
+        Err(_) => {
+            Err("must be all, a time such as 2030-01-31T12:00:00Z or 24h, or the id of an event".to_owned())
+        }
+    }
+}
+
+/// A lease that hubs take.
+pub(crate) fn lease(text: &str) -> Result<Duration, String> {
+    duration(text)
+        .ok()
+        .filter(|lease| (Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(lease))
+        .ok_or_else(|| "must be a number and a unit, such as 60s, from 1s to 1h".to_owned())
 }
 
 /// A date: RFC 3339 with any offset, what we print for people, a day (its midnight, UTC), or milliseconds since 1970.
@@ -154,6 +186,24 @@ mod tests {
         ] {
             assert!(millis(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_start_is_all_a_moment_or_an_id() {
+        assert_eq!(start("all"), Ok(Start::all()));
+        assert_eq!(start("1896091200000"), Ok(Start::at(1_896_091_200_000)));
+        assert_eq!(start("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2"), Ok(Start::after("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2")));
+        assert_eq!(start("id:24h"), Ok(Start::after("24h")));
+        assert_eq!(start("id:all"), Ok(Start::after("all")));
+        assert!(start("24h").is_ok_and(|start| start != Start::after("24h")));
+        assert!(start("").is_err() && start(" a").is_err());
+    }
+
+    #[test]
+    fn a_lease_has_bounds() {
+        assert_eq!(lease("1s"), Ok(Duration::from_secs(1)));
+        assert_eq!(lease("60m"), Ok(Duration::from_secs(3_600)));
+        assert!(lease("999ms").is_err() && lease("2h").is_err() && lease("x").is_err());
     }
 
     #[test]

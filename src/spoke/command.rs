@@ -14,10 +14,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Claim, Delivery, Drained, lane::Lane, query::Query, write::WriteCommand};
+use super::{Claim, Drained, lane::Lane, query::Query, subscription::Arrival, write::WriteCommand};
 use crate::{
-    event::{Event, EventId, Fault, Group, Pattern, code},
-    wire::{Answer, ConsumeOptions, NackOptions, Token, WaitFor},
+    event::{Event, EventId, Fault, Group, Pattern, Position, code},
+    wire::{Answer, ConsumeOptions, NackOptions, Since, Token, WaitFor},
 };
 
 /// Names a subscription or a consumer for its whole life, over all links.
@@ -44,7 +44,7 @@ pub(super) enum Command {
     Subscribe {
         key: Key,
         subscribe: SubscribeCommand,
-        answer: Answering<()>,
+        answer: Answering<Position>,
     },
     Unsubscribe {
         key: Key,
@@ -113,7 +113,9 @@ impl fmt::Display for Wanted {
 pub(super) struct SubscribeCommand {
     pub(super) domain: Pattern,
     pub(super) name: Pattern,
-    pub(super) lane: Arc<Lane<Delivery>>,
+    /// From where on; none: live.
+    pub(super) since: Option<Since>,
+    pub(super) lane: Arc<Lane<Arrival>>,
 }
 
 #[derive(Debug)]

@@ -403,7 +403,7 @@ fn untimed(event: NewEvent) -> Event {
 
 /// The outcome of a claim.
 pub fn finish(finish: Finish, at: i64, hub: Uid) -> Write {
-    let Finish { event_id, seq, outcome, consumer, attempt, .. } = finish;
+    let Finish { event_id, group, round, seq, outcome, consumer, attempt, .. } = finish;
     let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
     Write::Finish {
         event_id,
@@ -413,8 +413,8 @@ pub fn finish(finish: Finish, at: i64, hub: Uid) -> Write {
         at,
         attempt,
         hub,
-        group: String::new(),
-        round: 1,
+        group: group.map(|group| group.to_string()).unwrap_or_default(),
+        round,
         retried: false,
         letter: None,
     }

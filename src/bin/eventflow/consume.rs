@@ -7,7 +7,7 @@ mod work;
 use std::{pin::pin, time::Duration};
 
 use clap::Args;
-use eventflow::spoke::{self, SpokeConfig, Start};
+use eventflow::spoke::{self, SpokeConfig, StartAt};
 
 use self::desk::{Desk, Work};
 use crate::{
@@ -56,7 +56,7 @@ pub(crate) struct Consume {
     pub(crate) group: Option<String>,
     /// Where a group starts that didn't ask for these events before: all, a time or a span before now (24h), or after the event of this id [default: now]
     #[arg(long, value_name = "all|TIME|ID", requires = "group", value_parser = parse::start)]
-    pub(crate) from: Option<Start>,
+    pub(crate) from: Option<StartAt>,
     /// Give an event to somebody else when nothing was heard of this program for so long, from 1s to 1h [default: as the hub says]
     #[arg(long, value_name = "DURATION", value_parser = parse::lease)]
     pub(crate) lease: Option<Duration>,

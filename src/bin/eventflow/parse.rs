@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use eventflow::{
     event::EventId,
-    spoke::{Position, Since, Start, Timestamp},
+    spoke::{Position, Since, StartAt, Timestamp},
     wire::HubAddress,
 };
 
@@ -75,23 +75,17 @@ fn moment_at(text: &str, now: SystemTime) -> Result<Timestamp, String> {
 }
 
 /// From where on stored events count: `all`, a moment, or the id of an event; `id:…` is an id in any case.
-pub(crate) fn start(text: &str) -> Result<Start, String> {
+pub(crate) fn start(text: &str) -> Result<StartAt, String> {
     if text == "all" {
-        return Ok(Start::all());
+        return Ok(StartAt::All);
     }
-    let id = match text.strip_prefix("id:") {
-        Some(id) => id,
-        None => match moment(text) {
-            Ok(moment) => return Ok(Start::at(moment)),
-            Err(_) => text,
-        },
-    };
-    match EventId::parse(id.to_owned()) {
-        Ok(id) => Ok(Start::after(id.as_str())),
-        Err(_) => {
-            Err("must be all, a time such as 2030-01-31T12:00:00Z or 24h, or the id of an event".to_owned())
-        }
+    if let Ok(moment) = moment(text) {
+        return Ok(moment.into());
     }
+    let id = text.strip_prefix("id:").unwrap_or(text);
+    EventId::parse(id.to_owned())
+        .map(StartAt::Id)
+        .map_err(|error| format!("must be `all`, a time, or the id of an event, and {error}"))
 }
 
 /// A lease that hubs take.
@@ -208,13 +202,13 @@ mod tests {
 
     #[test]
     fn a_start_is_all_a_moment_or_an_id() {
-        assert_eq!(start("all"), Ok(Start::all()));
-        assert_eq!(start("1896091200000"), Ok(Start::at(1_896_091_200_000)));
-        assert_eq!(start("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2"), Ok(Start::after("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2")));
-        assert_eq!(start("id:24h"), Ok(Start::after("24h")));
-        assert_eq!(start("id:all"), Ok(Start::after("all")));
-        assert!(start("24h").is_ok_and(|start| start != Start::after("24h")));
-        assert!(start("").is_err() && start(" a").is_err());
+        let id = |text: &'static str| Ok(StartAt::Id(EventId::parse(text).unwrap()));
+        assert_eq!(start("all"), Ok(StartAt::All));
+        assert_eq!(start("1896091200000"), Ok(StartAt::Time(1_896_091_200_000)));
+        assert!(matches!(start("24h"), Ok(StartAt::Time(_))));
+        assert_eq!(start("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2"), id("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2"));
+        assert_eq!(start("id:24h"), id("24h"));
+        assert!(start("").is_err() && start("é").is_err());
     }
 
     #[test]

@@ -38,7 +38,7 @@ async fn claims(spoke: &Spoke, link: &mut FakeLink) -> (Claims, Sub) {
 async fn a_consumer_asks_for_its_group_its_lease_and_its_start() {
     let mut hub = FakeHub::new();
     let (spoke, mut link) = hub.connected(config(), limits()).await;
-    let start = crate::spoke::Start::after("e0");
+    let start = EventId::parse("e0").unwrap();
     let consume = consume().group("billing").from(start);
     let (_claims, ()) = tokio::join!(spoke.claims(consume), async {
         let Request::Consume { req, group, options, .. } = link.request().await else { panic!("a consume") };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use eventflow::spoke::{BoxError, Consume, ConsumerGroup, GroupChange, Start};
+use eventflow::spoke::{BoxError, Consume, ConsumerGroup, GroupChange, StartAt};
 use serde_json::json;
 
 use super::place::Place;
@@ -40,7 +40,7 @@ async fn pending(group: &ConsumerGroup, count: u64) {
 async fn consume_as_a_group() {
     let at = Place::new().await;
     at.event("e1", "created", json!(null)).await;
-    let consume = || Consume::new("orders", "created").group("billing").from(Start::all());
+    let consume = || Consume::new("orders", "created").group("billing").from(StartAt::All);
     let handler = |_| async { Ok::<(), BoxError>(()) };
     let consumer = at.spoke.consume(consume(), handler).await.unwrap();
     let ended = at.spoke.group("billing").outcome("e1", PATIENCE).await.unwrap();
@@ -135,7 +135,7 @@ async fn serve_a_group_again() {
     let group = billing(&at).await;
     at.event("e1", "created", json!(null)).await;
     work(&at, 1).await;
-    group.seek(Start::all()).await.unwrap();
+    group.seek(StartAt::All).await.unwrap();
     work(&at, 1).await;
     at.row("serve a group again", &[], "").await.well();
     work(&at, 1).await;

@@ -1,7 +1,7 @@
 //! `eventflow group seek`: a group goes back or ahead in what is stored.
 
 use clap::Args;
-use eventflow::spoke::{SpokeConfig, Start};
+use eventflow::spoke::{SpokeConfig, StartAt};
 
 use super::{Ask, named};
 use crate::{confirm::Sure, connect, failure::Failure, output::Printer, parse, stop::Stop};
@@ -17,7 +17,7 @@ pub(super) struct Seek {
     group: String,
     /// From here on: all, a time (2030-01-31T12:00:00Z, 2030-01-31, milliseconds since 1970, or a span before now such as 24h), or after the event of this id
     #[arg(long, value_name = "all|TIME|ID", value_parser = parse::start)]
-    to: Start,
+    to: StartAt,
     #[command(flatten)]
     sure: Sure,
     #[command(flatten)]

@@ -9,6 +9,7 @@ mod others;
 mod outcomes;
 mod publishes;
 mod schedules;
+mod sweeps;
 mod tails;
 mod takes;
 #[cfg(test)]
@@ -197,5 +198,6 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     associations::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;
     deletions::write(db, writes, &mut answers).await?;
+    sweeps::write(db, writes, &mut answers).await?;
     Ok(answers)
 }

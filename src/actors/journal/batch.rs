@@ -13,6 +13,7 @@ use super::{
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
     sequence::Sequence,
+    sweeps,
 };
 use crate::{
     actors::{
@@ -22,7 +23,7 @@ use crate::{
     },
     event::{Append, Event, EventId, Fault, NewEvent, Outcome, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Write, Written},
+    store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Swept, Write, Written},
     wire::{Answer, Attempt, Published, Req, Token},
 };
 
@@ -49,6 +50,8 @@ pub enum ReplyTo {
     },
     /// The scheduler, how many of what is due ran.
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
+    /// The keeper, what came of its sweep.
+    Keeper(oneshot::Sender<Result<Swept, Fault>>),
     /// The link that asked for a deletion.
     Deleter(Deleting),
     /// Deliveries, about the outcome of a claim.
@@ -140,12 +143,12 @@ impl Batch {
         self.writes.len()
     }
 
-    /// Whether the job still fits; the first one always does. A deletion is long, and what comes after it is to find it
-    /// done: it's alone.
+    /// Whether the job still fits; the first one always does. A deletion is long, as a sweep is, and what comes after
+    /// it is to find it done: it's alone.
     pub fn takes(&self, job: &Job, bounds: Bounds) -> bool {
         self.writes.is_empty()
             || (!self.closed
-                && !matches!(job.write, Write::Delete(_))
+                && !matches!(job.write, Write::Delete(_) | Write::Sweep(_))
                 && self.size + job.size() <= bounds.writes
                 && self.bytes + job.weight <= bounds.bytes)
     }
@@ -180,6 +183,10 @@ impl Batch {
             }
             Write::Delete(delete) => {
                 amend::place(delete, sequence, now);
+                self.closed = true;
+                Events::None
+            }
+            Write::Sweep(_) => {
                 self.closed = true;
                 Events::None
             }
@@ -218,6 +225,8 @@ pub struct Told {
     pub recorded: Recorded,
     /// Deleted events.
     pub gone: Vec<Gone>,
+    /// Events that have expired.
+    pub expired: Vec<EventId>,
     /// Answers to deletions, to be given once nobody hands out what is gone.
     pub owed: Vec<Owed>,
     /// Deletions that aren't at their end.
@@ -262,6 +271,7 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 // A scheduler that is gone is part of a core that restarts.
                 let _ = done.send(due::ran(result, &mut told.committed, metrics));
             }
+            ReplyTo::Keeper(done) => sweeps::swept(done, result, &mut told),
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Claim { event_id, token, outcome } => {
                 told.recorded.settled.push(Settled {

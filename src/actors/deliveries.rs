@@ -38,7 +38,7 @@ use self::{
     outcomes::Outcomes,
 };
 use super::{
-    clock::now_millis as now,
+    clock::Now,
     journal::{Journal, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
@@ -247,7 +247,7 @@ impl Handler<Settle> for Deliveries {
 
     fn handle(&mut self, message: Settle, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
-        let now = now();
+        let now = Now::read();
         let hub = self.metrics.hub();
         for (req, token, verdict) in message.verdicts {
             match &verdict {
@@ -269,7 +269,7 @@ impl Handler<LinkGone> for Deliveries {
         self.joining.retain(|key, _| key.link != link);
         self.feeds.link_gone(link);
         let mut effects = Effects::default();
-        self.group.link_gone(link, now(), &mut effects);
+        self.group.link_gone(link, Now::read(), &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -280,7 +280,7 @@ impl Handler<Dispatch> for Deliveries {
     fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
         let Dispatch { events, npm } = message;
         let mut effects = Effects::default();
-        self.group.dispatch(&events, npm, now(), &mut effects);
+        self.group.dispatch(&events, npm, Now::read(), &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -290,7 +290,7 @@ impl Handler<Recorded> for Deliveries {
 
     fn handle(&mut self, message: Recorded, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
-        let now = now();
+        let now = Now::read();
         let Recorded { settled, attempts, reserved } = message;
         self.group.attempts_recorded(attempts, &mut effects);
         for Settled { event_id, token, outcome, result } in settled {

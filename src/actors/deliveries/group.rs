@@ -4,6 +4,7 @@
 mod count;
 mod deleted;
 mod ends;
+mod policy;
 mod shared;
 mod state;
 
@@ -22,6 +23,7 @@ use super::{
 };
 use crate::{
     actors::{
+        clock::Now,
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
@@ -29,6 +31,7 @@ use crate::{
     wire::{Attempt, Req, Token},
 };
 
+pub use policy::Policy;
 pub use state::GroupState;
 
 /// An event in somebody's hands.
@@ -109,7 +112,7 @@ impl Group {
     }
 
     /// A consumer came, for a binding that is known.
-    pub fn join(&mut self, key: ConsumerKey, consumer: Consumer, now: i64, effects: &mut Effects) {
+    pub fn join(&mut self, key: ConsumerKey, consumer: Consumer, now: Now, effects: &mut Effects) {
         let binding = consumer.binding;
         if let Some(bound) = self.bindings.get_mut(&binding) {
             bound.joined();
@@ -168,7 +171,7 @@ impl Group {
         &mut self,
         events: &[Arc<Dispatched>],
         mut npm: BTreeMap<u64, Vec<Outlet>>,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         let mut matched = Vec::new();
@@ -196,7 +199,7 @@ impl Group {
     }
 
     /// A page that [`Effects::pages`] asked for.
-    pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
+    pub fn page(&mut self, id: i64, page: Page, now: Now, effects: &mut Effects) {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
         for waiting in binding.page(page, self.head) {
             if !self.taken.contains_key(&waiting.event.seq) && !self.guards.keeps(waiting.event.seq) {
@@ -237,7 +240,7 @@ impl Group {
     }
 
     /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
-    fn place(&mut self, waiting: Waiting, bindings: &[i64], now: i64, effects: &mut Effects) {
+    fn place(&mut self, waiting: Waiting, bindings: &[i64], now: Now, effects: &mut Effects) {
         let Some(waiting) = self.not_yet(waiting, now) else { return };
         if let Some(key) = self.ready_for(bindings) {
             self.hand_out(key, waiting, now, effects);
@@ -274,7 +277,7 @@ impl Group {
     }
 
     /// A consumer may have credit again: it gets what waits, or a place in the turn.
-    fn offer_turn(&mut self, key: ConsumerKey, now: i64, effects: &mut Effects) {
+    fn offer_turn(&mut self, key: ConsumerKey, now: Now, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
         if self.draining || !self.budget.allows(consumer) {
             return;
@@ -295,7 +298,7 @@ impl Group {
         self.want_page(id, effects);
     }
 
-    fn hand_out(&mut self, key: ConsumerKey, waiting: Waiting, now: i64, effects: &mut Effects) {
+    fn hand_out(&mut self, key: ConsumerKey, waiting: Waiting, now: Now, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
         self.next_token += 1;
         let token = self.next_token;
@@ -322,7 +325,7 @@ impl Group {
             attempts,
             consumer: key,
             uid,
-            started: now,
+            started: now.wall,
             settling: None,
             reserving,
             tell: Vec::new(),
@@ -390,14 +393,14 @@ impl Group {
 }
 
 impl Claim {
-    fn attempt(&self, reason: &str, error: String, now: i64) -> Attempt {
+    fn attempt(&self, reason: &str, error: String, now: Now) -> Attempt {
         Attempt {
             number: self.attempts + 1,
             round: 1,
             group: None,
             consumer: self.uid.clone(),
             started: self.started,
-            ended: now,
+            ended: now.wall,
             reason: reason.to_owned(),
             error,
         }

@@ -8,7 +8,11 @@ use super::{
     effects::Effects,
 };
 use crate::{
-    actors::{clock::now_millis as now, journal::Bind, outlet::Word},
+    actors::{
+        clock::{Now, now_millis as now},
+        journal::Bind,
+        outlet::Word,
+    },
     event::{Fault, code},
     store,
     wire::Answer,
@@ -54,7 +58,7 @@ impl Deliveries {
         );
         message.outlet.answer(message.req, Ok(Answer::Position(self.group.head())));
         let mut effects = Effects::default();
-        self.group.join(key, consumer, now(), &mut effects);
+        self.group.join(key, consumer, Now::read(), &mut effects);
         self.apply(effects, ctx);
     }
 

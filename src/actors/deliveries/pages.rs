@@ -10,7 +10,7 @@ use super::{
     effects::Effects,
 };
 use crate::{
-    actors::{clock::now_millis as now, dispatched::Dispatched},
+    actors::{clock::Now, dispatched::Dispatched},
     store::{OpenEvent, StoreError},
 };
 
@@ -44,7 +44,7 @@ impl Deliveries {
                     .collect();
                 let mut effects = Effects::default();
                 let page = Page { ticket: page.ticket, rows, scanned, more };
-                self.group.page(id, page, now(), &mut effects);
+                self.group.page(id, page, Now::read(), &mut effects);
                 self.apply(effects, ctx);
             }
             Err(error) => {

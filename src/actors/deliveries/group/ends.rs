@@ -3,6 +3,7 @@
 use super::Group;
 use crate::{
     actors::{
+        clock::Now,
         deliveries::{
             binding::Waiting,
             consumer::ConsumerKey,
@@ -22,7 +23,7 @@ impl Group {
         req: Req,
         token: Token,
         verdict: Verdict,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         let held = self.claims.get_mut(&token).filter(|claim| {
@@ -64,7 +65,7 @@ impl Group {
         &mut self,
         token: Token,
         again: bool,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) -> Option<(Outlet, Req)> {
         let claim = self.claims.get_mut(&token)?;
@@ -101,7 +102,7 @@ impl Group {
 
     /// The link is gone: what its consumers hold is offered again at once. The oldest of each, as many as run at
     /// once at the client, count as attempts.
-    pub fn link_gone(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
+    pub fn link_gone(&mut self, link: LinkId, now: Now, effects: &mut Effects) {
         let gone = self.keys_of(link);
         let mut returned = Vec::new();
         self.budget.forget(link);
@@ -130,7 +131,7 @@ impl Group {
         token: Token,
         counts: bool,
         reason: &str,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         let Some(claim) = self.claims.remove(&token) else { return };
@@ -157,7 +158,7 @@ impl Group {
 
     /// A consumer holds so many bytes less: it has its turn, and so has each other one of its link that the link's
     /// bytes held back.
-    pub(super) fn freed(&mut self, key: ConsumerKey, bytes: usize, now: i64, effects: &mut Effects) {
+    pub(super) fn freed(&mut self, key: ConsumerKey, bytes: usize, now: Now, effects: &mut Effects) {
         let held_back = self.budget.freed(key.link, bytes);
         self.offer_turn(key, now, effects);
         if held_back {

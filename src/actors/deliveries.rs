@@ -1,5 +1,6 @@
 //! Groups, credit and claims: who gets which event to work on, and what becomes of it.
 
+mod back_off;
 mod binding;
 mod budget;
 mod consumer;
@@ -9,11 +10,16 @@ mod feeds;
 mod group;
 mod guards;
 mod joins;
+mod leases;
+mod letters;
 mod message;
 mod npm;
 mod outcomes;
 mod pages;
 mod pending;
+mod policy;
+mod retries;
+mod retrying;
 mod snapshot;
 #[cfg(test)]
 mod tests;

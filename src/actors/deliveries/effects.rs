@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::binding::PageWanted;
+use super::{binding::PageWanted, retries::RetriesWanted};
 use crate::{
     actors::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{EventId, Fault, Outcome, Uid, code},
-    wire::{Attempt, Req, Token},
+    event::{EventId, Fault, NewEvent, Outcome, Pid, Uid, code},
+    wire::{Attempt, NackOptions, Req, Token},
 };
 
 /// What a consumer says of a claim.
@@ -17,14 +17,16 @@ use crate::{
 pub enum Verdict {
     /// Done.
     Ack,
-    /// Failed, with the error text.
-    Nack(String),
+    /// Failed.
+    Nack(NackOptions),
+    /// Held for longer: so many milliseconds from now on; none: as long as the consumer asked for when it came.
+    Extend(Option<u64>),
     /// Handed back unstarted.
     Release,
 }
 
 /// An outcome to be recorded; the group is told the result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
     /// The claim that ends.
     pub token: Token,
@@ -38,6 +40,29 @@ pub struct Finish {
     pub consumer: Uid,
     /// What to keep of the attempt, if it failed.
     pub attempt: Option<Attempt>,
+    /// Its round.
+    pub round: u32,
+    /// It has a row that said when it was due for a retry.
+    pub retried: bool,
+    /// What to publish with it.
+    pub letter: Option<Box<NewEvent>>,
+}
+
+/// A delivery that ended without an outcome, after which the event waits for a time; the group is told the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    /// The claim that ends.
+    pub token: Token,
+    /// The event.
+    pub event_id: EventId,
+    /// Its sequence number.
+    pub seq: u64,
+    /// Its process.
+    pub pid: Pid,
+    /// What to keep of the attempt.
+    pub attempt: Attempt,
+    /// When the next attempt is due, in milliseconds since 1970.
+    pub due: i64,
 }
 
 /// A delivery that ended without an outcome and counts as an attempt.
@@ -67,6 +92,8 @@ pub struct Effects {
     pub claims: BTreeMap<LinkId, (Outlet, Vec<ClaimPush>)>,
     /// Outcomes to record.
     pub finishes: Vec<Finish>,
+    /// Attempts to record after which their events wait for a time.
+    pub retries: Vec<Retry>,
     /// Attempts to record.
     pub ended: Vec<Ended>,
     /// Claims to make in the database before they are handed out.
@@ -77,10 +104,14 @@ pub struct Effects {
     pub answers: Vec<(Outlet, Req, bool)>,
     /// Pages to read, by binding.
     pub pages: Vec<(i64, PageWanted)>,
+    /// Pages to read of what is due for a retry.
+    pub due: Vec<RetriesWanted>,
     /// Events that matched no binding.
     pub orphans: u64,
     /// Claims that came back from lost links.
     pub returned: u64,
+    /// Claims that ended by their leases.
+    pub over: u64,
 }
 
 impl Effects {

@@ -4,7 +4,7 @@
 mod count;
 mod deleted;
 mod ends;
-mod policy;
+mod retrying;
 mod shared;
 mod state;
 
@@ -13,13 +13,19 @@ use std::{
     sync::Arc,
 };
 
+use fastrand::Rng;
+
 use super::{
     binding::{Binding, Page, Waiting},
     budget::Budget,
     consumer::{Consumer, ConsumerKey},
     effects::{Effects, Reserve},
     guards::Guards,
+    leases::Leases,
+    letters::Letters,
     pending::Pending,
+    policy::Policy,
+    retries::Retries,
 };
 use crate::{
     actors::{
@@ -31,7 +37,6 @@ use crate::{
     wire::{Attempt, Req, Token},
 };
 
-pub use policy::Policy;
 pub use state::GroupState;
 
 /// An event in somebody's hands.
@@ -43,12 +48,25 @@ struct Claim {
     consumer: ConsumerKey,
     uid: Uid,
     started: i64,
-    /// Acked or nacked, and who waits for the answer; the outcome is on its way to the database.
-    settling: Option<(Outlet, Req)>,
+    /// Its round.
+    round: u32,
+    /// As in [`Waiting::due`].
+    due: Option<i64>,
+    /// It is over, and what becomes of it is on its way to the database.
+    settling: Option<Settling>,
     /// Asked for in the database, and not handed out before that says yes.
     reserving: bool,
     /// npm links that are told of the event once it is claimed in the database.
     tell: Vec<Outlet>,
+}
+
+/// What is to be recorded of a claim.
+#[derive(Debug)]
+struct Settling {
+    /// Who waits for the answer: its holder, if it has said so itself.
+    waits: Option<(Outlet, Req)>,
+    /// When the next attempt is due; none: it has its outcome.
+    due: Option<i64>,
 }
 
 /// Bindings, consumers and claims of one group.
@@ -61,6 +79,12 @@ pub struct Group {
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
     guards: Guards,
+    leases: Leases,
+    /// Claims whose leases are over, and of which their holders said nothing yet: they count for the credit.
+    overdue: HashMap<Token, ConsumerKey>,
+    retries: Retries,
+    /// Spreads the times of retries.
+    dice: Rng,
     pending: Pending,
     /// Which of them are deleted: they are under a claim to its end, and nobody gets them after it.
     deleted: HashSet<u64>,
@@ -71,6 +95,10 @@ pub struct Group {
     head: u64,
     next_token: Token,
     draining: bool,
+    /// Consumers that take events.
+    active: usize,
+    policy: Policy,
+    letters: Letters,
 }
 
 impl Group {
@@ -85,6 +113,11 @@ impl Group {
             claims: HashMap::new(),
             taken: BTreeMap::new(),
             guards: Guards::new(head),
+            leases: Leases::default(),
+            overdue: HashMap::new(),
+            retries: Retries::default(),
+            // Another one with each start; the same in tests.
+            dice: Rng::with_seed(first_token ^ head),
             pending: Pending::default(),
             deleted: HashSet::new(),
             budget: Budget::new(link_bytes),
@@ -92,6 +125,9 @@ impl Group {
             head,
             next_token: first_token,
             draining: false,
+            active: 0,
+            policy: Policy::default(),
+            letters: Letters::new(1 << 20),
         }
     }
 
@@ -115,7 +151,10 @@ impl Group {
     pub fn join(&mut self, key: ConsumerKey, consumer: Consumer, now: Now, effects: &mut Effects) {
         let binding = consumer.binding;
         if let Some(bound) = self.bindings.get_mut(&binding) {
-            bound.joined();
+            if bound.joined() {
+                self.retries.somebody_came();
+            }
+            self.active += 1;
             self.consumers.insert(key, consumer);
             self.offer_turn(key, now, effects);
             self.want_page(binding, effects);
@@ -128,6 +167,7 @@ impl Group {
         if !std::mem::replace(&mut consumer.stopped, true) {
             let binding = consumer.binding;
             self.leave(binding, key);
+            self.forget_overdue(key);
         }
         self.forget_if_done(key);
         true
@@ -155,9 +195,20 @@ impl Group {
     #[must_use]
     pub fn floor(&self) -> Option<u64> {
         let floor = self.bindings.values().map(Binding::floor).min()?;
-        let taken = self.taken.first_key_value().map(|(seq, _)| *seq);
+        // What has a row of its own is found by that.
+        let is_new = |token: &Token| self.claims.get(token).is_some_and(|claim| claim.due.is_none());
+        let taken = self.taken.iter().find(|(_, token)| is_new(token)).map(|(seq, _)| *seq);
         let open = [taken, self.guards.first()].into_iter().flatten().min();
         Some(open.map_or(floor, |seq| floor.min(seq.saturating_sub(1))))
+    }
+
+    fn round(&self) -> u32 {
+        1
+    }
+
+    /// Whether nobody has it, and it doesn't wait for the end of npm spokes' time.
+    fn is_nobodys(&self, seq: u64) -> bool {
+        !self.taken.contains_key(&seq) && !self.guards.keeps(seq)
     }
 
     /// The last event that was dispatched.
@@ -188,7 +239,7 @@ impl Group {
             if event.shared || told.is_some() {
                 self.share(event, told.unwrap_or_default(), &matched, now, effects);
             } else if !matched.is_empty() {
-                self.place(Waiting { event: event.clone(), attempts: 0 }, &matched, now, effects);
+                self.place(Waiting::new(event.clone(), self.round()), &matched, now, effects);
             }
         }
         if let Some(last) = events.last() {
@@ -200,9 +251,10 @@ impl Group {
 
     /// A page that [`Effects::pages`] asked for.
     pub fn page(&mut self, id: i64, page: Page, now: Now, effects: &mut Effects) {
+        let round = self.round();
         let Some(binding) = self.bindings.get_mut(&id) else { return };
-        for waiting in binding.page(page, self.head) {
-            if !self.taken.contains_key(&waiting.event.seq) && !self.guards.keeps(waiting.event.seq) {
+        for waiting in binding.page(page, self.head, round) {
+            if self.is_nobodys(waiting.event.seq) {
                 self.place(waiting, &[id], now, effects);
             }
         }
@@ -242,6 +294,10 @@ impl Group {
     /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
     fn place(&mut self, waiting: Waiting, bindings: &[i64], now: Now, effects: &mut Effects) {
         let Some(waiting) = self.not_yet(waiting, now) else { return };
+        if waiting.due.is_some() {
+            self.place_again(waiting, bindings, now, effects);
+            return;
+        }
         if let Some(key) = self.ready_for(bindings) {
             self.hand_out(key, waiting, now, effects);
             return;
@@ -290,20 +346,26 @@ impl Group {
             }
         }
         while let Some(key) = self.next_ready(id) {
-            let Some(waiting) = self.bindings.get_mut(&id).and_then(Binding::take) else { break };
+            let Some(waiting) = self.next_waiting(id) else { break };
             if !self.taken.contains_key(&waiting.event.seq) {
                 self.hand_out(key, waiting, now, effects);
             }
         }
         self.want_page(id, effects);
+        self.want_retries(now, effects);
     }
 
     fn hand_out(&mut self, key: ConsumerKey, waiting: Waiting, now: Now, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
         self.next_token += 1;
         let token = self.next_token;
-        let Waiting { event, attempts } = waiting;
-        self.pending.went(event.seq);
+        let Waiting { event, attempts, round, due } = waiting;
+        if due.is_some() {
+            self.retries.take(event.seq);
+        } else {
+            self.pending.went(event.seq);
+        }
+        let lease = consumer.lease;
         consumer.took(token, event.weight());
         self.budget.took(key.link, event.weight());
         let uid = consumer.uid.clone();
@@ -315,6 +377,7 @@ impl Group {
         } else {
             let push = ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() };
             effects.hand(key.link, &consumer.outlet, push);
+            self.leases.hold(token, now.steady + lease);
         }
         self.taken.insert(event.seq, token);
         if self.bindings.len() > 1 {
@@ -323,6 +386,8 @@ impl Group {
         let claim = Claim {
             event,
             attempts,
+            round,
+            due,
             consumer: key,
             uid,
             started: now.wall,
@@ -371,8 +436,9 @@ impl Group {
     }
 
     fn leave(&mut self, id: i64, key: ConsumerKey) {
+        self.active = self.active.saturating_sub(1);
         if let Some(binding) = self.bindings.get_mut(&id) {
-            binding.left(key);
+            self.retries.give_up(binding.left(key));
         }
     }
 
@@ -396,7 +462,7 @@ impl Claim {
     fn attempt(&self, reason: &str, error: String, now: Now) -> Attempt {
         Attempt {
             number: self.attempts + 1,
-            round: 1,
+            round: self.round,
             group: None,
             consumer: self.uid.clone(),
             started: self.started,

@@ -33,7 +33,7 @@ impl Group {
         effects: &mut Effects,
     ) {
         self.pending.share();
-        let waiting = Waiting { event: event.clone(), attempts: 0 };
+        let waiting = Waiting::new(event.clone(), self.round());
         if let Some(key) = self.ready_for(bindings) {
             self.guards.guard(event.seq, now.wall);
             self.hand_out(key, waiting, now, effects);
@@ -57,8 +57,9 @@ impl Group {
         }
     }
 
-    /// Offers what npm spokes had their time for.
+    /// What time brings: ends of leases, retries, and what npm spokes had their time for.
     pub fn due(&mut self, now: Now, effects: &mut Effects) {
+        self.time_passed(now, effects);
         let mut matched = Vec::new();
         for waiting in self.guards.due(now.wall) {
             self.matching(&waiting.event, &mut matched);
@@ -122,7 +123,7 @@ impl Group {
             Some(false) => self.lost(token, key, now, effects),
             None => {
                 self.guards.guard(event.seq, now.wall + AGAIN);
-                self.give_back(token, false, "not claimed", now, effects);
+                self.give_back(token, now, effects);
                 self.forget_if_done(key);
             }
         }
@@ -142,10 +143,11 @@ impl Group {
             (Some(consumer), Some(claim)) => {
                 claim.started = now.wall;
                 let (attempt, event) = (claim.attempts + 1, claim.event.clone());
+                self.leases.hold(token, now.steady + consumer.lease);
                 effects.hand(key.link, &consumer.outlet, ClaimPush { sub: key.sub, token, attempt, event });
             }
             _ => {
-                self.give_back(token, false, "stopped", now, effects);
+                self.give_back(token, now, effects);
                 self.forget_if_done(key);
             }
         }
@@ -156,6 +158,7 @@ impl Group {
         let Some(claim) = self.claims.remove(&token) else { return };
         let seq = claim.event.seq;
         self.pending.ended(seq);
+        self.retries.ended(seq);
         self.taken.remove(&seq);
         self.deleted.remove(&seq);
         self.guards.forget(seq);

@@ -296,7 +296,7 @@ impl Handler<Record> for Journal {
             self.enqueue(
                 Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)),
                 0,
-                ReplyTo::Attempt,
+                ReplyTo::Attempt(ended.of),
             );
         }
         for Reserve { token, event_id, consumer } in message.claims {

@@ -28,7 +28,7 @@ use crate::{
     actors::{
         announcer::{AnnouncerConfig, Credentials},
         connection::ConnectionConfig,
-        deliveries::DeliveriesConfig,
+        deliveries::{DeliveriesConfig, Policy},
         journal::JournalConfig,
         life::Life,
         listener::ListenerConfig,
@@ -343,6 +343,9 @@ fn core_parts(
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
+            lease: limits.lease,
+            data_bytes: clamp(limits.data_bytes),
+            policy: Policy::default(),
         },
         scheduler: SchedulerConfig { poll: config.schedules.poll },
         epoch,

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{binding::PageWanted, retries::RetriesWanted};
+use super::{binding::PageWanted, groups::GroupNo, retries::RetriesWanted};
 use crate::{
     actors::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{EventId, Fault, NewEvent, Outcome, Pid, Uid, code},
+    event::{EventId, Fault, Group, NewEvent, Outcome, Pid, Uid, code},
     wire::{Attempt, NackOptions, Req, Token},
 };
 
@@ -30,6 +30,10 @@ pub enum Verdict {
 pub struct Finish {
     /// The claim that ends.
     pub token: Token,
+    /// In which group; none is the default one.
+    pub group: Option<Group>,
+    /// The round that it ends.
+    pub round: u32,
     /// The event.
     pub event_id: EventId,
     /// Its sequence number.
@@ -40,8 +44,6 @@ pub struct Finish {
     pub consumer: Uid,
     /// What to keep of the attempt, if it failed.
     pub attempt: Option<Attempt>,
-    /// Its round.
-    pub round: u32,
     /// It has a row that said when it was due for a retry.
     pub retried: bool,
     /// What to publish with it.
@@ -68,6 +70,8 @@ pub struct Retry {
 /// A delivery that ended without an outcome and counts as an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
+    /// In which group.
+    pub of: GroupNo,
     /// The event.
     pub event_id: EventId,
     /// What to keep of it.
@@ -104,9 +108,14 @@ pub struct Effects {
     pub answers: Vec<(Outlet, Req, bool)>,
     /// Pages to read, by binding.
     pub pages: Vec<(i64, PageWanted)>,
-    /// Pages to read of what is due for a retry.
-    pub due: Vec<RetriesWanted>,
-    /// Events that matched no binding.
+    /// Pages to read of what is due for a retry, by group.
+    pub due: Vec<(GroupNo, RetriesWanted)>,
+    /// Claims of named groups that began.
+    pub named: Vec<(Token, GroupNo)>,
+    /// Links that had all that they may hold and now have less: consumers of other groups than this one may have waited
+    /// for that.
+    pub unblocked: Vec<(LinkId, GroupNo)>,
+    /// Events that matched no binding of the default group.
     pub orphans: u64,
     /// Claims that came back from lost links.
     pub returned: u64,

@@ -2,6 +2,7 @@
 //! it takes `now` and reads no clock.
 
 mod count;
+mod cursor;
 mod deleted;
 mod ends;
 mod retrying;
@@ -15,17 +16,20 @@ use std::{
 
 use fastrand::Rng;
 
+use self::cursor::Cursor;
 use super::{
     binding::{Binding, Page, Waiting},
     budget::Budget,
     consumer::{Consumer, ConsumerKey},
     effects::{Effects, Reserve},
+    groups::{GroupNo, Shared},
     guards::Guards,
     leases::Leases,
     letters::Letters,
     pending::Pending,
     policy::Policy,
     retries::Retries,
+    tokens::Tokens,
 };
 use crate::{
     actors::{
@@ -33,10 +37,11 @@ use crate::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{Pattern, PatternIndex, Uid},
+    event::{Group as Name, Pattern, PatternIndex, Uid},
     wire::{Attempt, Req, Token},
 };
 
+pub use retrying::Next;
 pub use state::GroupState;
 
 /// An event in somebody's hands.
@@ -69,9 +74,23 @@ struct Settling {
     due: Option<i64>,
 }
 
+/// Which group it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its number among the groups of this start.
+    pub no: GroupNo,
+    /// Its name; none is the default one.
+    pub name: Option<Name>,
+    /// Outcomes of earlier rounds don't count.
+    pub round: u32,
+}
+
 /// Bindings, consumers and claims of one group.
 #[derive(Debug)]
 pub struct Group {
+    identity: Identity,
+    policy: Policy,
+    cursor: Cursor,
     bindings: HashMap<i64, Binding>,
     index: PatternIndex<i64>,
     consumers: BTreeMap<ConsumerKey, Consumer>,
@@ -93,42 +112,68 @@ pub struct Group {
     unrecorded_attempts: usize,
     /// The last event that was dispatched.
     head: u64,
-    next_token: Token,
+    tokens: Tokens,
     draining: bool,
     /// Consumers that take events.
     active: usize,
-    policy: Policy,
     letters: Letters,
 }
 
 impl Group {
-    /// A group whose tokens start after `first_token`, so that those of an earlier start are never used again. The
-    /// events up to `head` were dispatched before; the consumers of a link hold about `link_bytes` un-acked at most.
+    /// A group that nobody consumes yet. Everything of it up to `cursor` has an outcome, as it was saved.
     #[must_use]
-    pub fn new(first_token: Token, head: u64, link_bytes: usize) -> Self {
+    pub fn new(identity: Identity, policy: Policy, cursor: u64, shared: &Shared) -> Self {
+        // npm knows the default group alone.
+        let earlier = if identity.name.is_none() { shared.head } else { 0 };
+        shared.letters.go_to(identity.no, policy.dead_letter.as_ref());
+        // The same in each test.
+        let dice = Rng::with_seed(shared.seed);
         Self {
+            identity,
+            policy,
+            cursor: Cursor::at(cursor),
             bindings: HashMap::new(),
             index: PatternIndex::default(),
             consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
-            guards: Guards::new(head),
+            guards: Guards::new(earlier),
             leases: Leases::default(),
             overdue: HashMap::new(),
             retries: Retries::default(),
-            // Another one with each start; the same in tests.
-            dice: Rng::with_seed(first_token ^ head),
+            dice,
             pending: Pending::default(),
             deleted: HashSet::new(),
-            budget: Budget::new(link_bytes),
+            budget: shared.budget.clone(),
             unrecorded_attempts: 0,
-            head,
-            next_token: first_token,
-            draining: false,
+            head: shared.head,
+            tokens: shared.tokens.clone(),
+            draining: shared.draining,
             active: 0,
-            policy: Policy::default(),
-            letters: Letters::new(1 << 20),
+            letters: shared.letters.clone(),
         }
+    }
+
+    /// Which group it is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What it does with events that fail.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// From now on it does that.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.letters.go_to(self.identity.no, policy.dead_letter.as_ref());
+        self.policy = policy;
+    }
+
+    fn is_default(&self) -> bool {
+        self.identity.name.is_none()
     }
 
     /// Adds a binding that nobody consumes yet. One that is known already stays as it is.
@@ -179,6 +224,12 @@ impl Group {
         self.consumers.contains_key(&key)
     }
 
+    /// Whether the claim is under way, or something may yet be heard of it.
+    #[must_use]
+    pub fn holds(&self, token: Token) -> bool {
+        self.claims.contains_key(&token) || self.overdue.contains_key(&token)
+    }
+
     /// Nothing is handed out from here on.
     pub fn drain(&mut self) {
         self.draining = true;
@@ -202,8 +253,9 @@ impl Group {
         Some(open.map_or(floor, |seq| floor.min(seq.saturating_sub(1))))
     }
 
+    /// The round of what is new.
     fn round(&self) -> u32 {
-        1
+        self.identity.round
     }
 
     /// Whether nobody has it, and it doesn't wait for the end of npm spokes' time.
@@ -229,7 +281,7 @@ impl Group {
         for event in events {
             self.matching(event, &mut matched);
             if matched.is_empty() {
-                effects.orphans += 1;
+                effects.orphans += u64::from(self.is_default());
             } else {
                 self.pending.came(event.seq);
             }
@@ -243,9 +295,14 @@ impl Group {
             }
         }
         if let Some(last) = events.last() {
-            self.head = self.head.max(last.seq);
-            self.bindings.values_mut().for_each(|binding| binding.passed(last.seq));
+            self.passed(last.seq, effects);
         }
+    }
+
+    /// All that was dispatched up to `seq` went by.
+    pub fn passed(&mut self, seq: u64, effects: &mut Effects) {
+        self.head = self.head.max(seq);
+        self.bindings.values_mut().for_each(|binding| binding.passed(seq));
         self.want_pages(effects);
     }
 
@@ -357,8 +414,10 @@ impl Group {
 
     fn hand_out(&mut self, key: ConsumerKey, waiting: Waiting, now: Now, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
-        self.next_token += 1;
-        let token = self.next_token;
+        let token = self.tokens.next();
+        if self.identity.name.is_some() {
+            effects.named.push((token, self.identity.no));
+        }
         let Waiting { event, attempts, round, due } = waiting;
         if due.is_some() {
             self.retries.take(event.seq);
@@ -459,11 +518,11 @@ impl Group {
 }
 
 impl Claim {
-    fn attempt(&self, reason: &str, error: String, now: Now) -> Attempt {
+    fn attempt(&self, of: &Identity, reason: &str, error: String, now: Now) -> Attempt {
         Attempt {
             number: self.attempts + 1,
             round: self.round,
-            group: None,
+            group: of.name.clone(),
             consumer: self.uid.clone(),
             started: self.started,
             ended: now.wall,

@@ -3,12 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::{cell::RefCell, collections::HashSet, rc::Rc};
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::policy::Policy;
+use super::{groups::GroupNo, policy::Policy};
 use crate::{
     actors::dispatched::Dispatched,
     event::{Data, Domain, EventId, Name, NewEvent},
@@ -24,7 +24,7 @@ const ERROR_BYTES: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct Letters {
     /// What arrives there is never told of again, whoever fails at it.
-    domains: Rc<RefCell<HashSet<Domain>>>,
+    domains: Rc<RefCell<HashMap<GroupNo, Domain>>>,
     /// The most bytes of an event's data.
     most: usize,
 }
@@ -49,10 +49,13 @@ impl Letters {
         Self { domains: Rc::default(), most }
     }
 
-    /// The domains into which groups publish their dead events from now on.
-    pub fn go_to<'a>(&self, policies: impl IntoIterator<Item = &'a Policy>) {
-        *self.domains.borrow_mut() =
-            policies.into_iter().filter_map(|policy| policy.dead_letter.clone()).collect();
+    /// Those of a group go to this domain from now on; none: there are none, or there is no such group any more.
+    pub fn go_to(&self, no: GroupNo, domain: Option<&Domain>) {
+        let mut domains = self.domains.borrow_mut();
+        match domain {
+            Some(domain) => domains.insert(no, domain.clone()),
+            None => domains.remove(&no),
+        };
     }
 
     /// The letter about an event that is dead with this attempt, if this policy wants one.
@@ -60,7 +63,7 @@ impl Letters {
     pub fn of(&self, policy: &Policy, dead: &Dispatched, last: &Attempt) -> Option<Box<NewEvent>> {
         let domain = policy.dead_letter.as_ref()?;
         let event = &dead.event;
-        if *domain == event.domain || self.domains.borrow().contains(&event.domain) {
+        if self.domains.borrow().values().any(|letters| *letters == event.domain) {
             return None;
         }
         let group = last.group.as_ref().map_or("", |group| group.as_str());

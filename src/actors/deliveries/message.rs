@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::effects::Verdict;
+use super::{effects::Verdict, groups::GroupNo};
 use crate::{
     actors::{
         dispatched::Dispatched,
@@ -35,7 +35,7 @@ pub struct Consume {
     pub domain: Pattern,
     /// Of which names.
     pub name: Pattern,
-    /// Credit and concurrency.
+    /// Credit, concurrency and lease.
     pub options: ConsumeOptions,
 }
 mail!(Consume => ());
@@ -118,8 +118,8 @@ pub struct Settled {
     pub event_id: EventId,
     /// The claim.
     pub token: Token,
-    /// What was to be recorded.
-    pub outcome: Outcome,
+    /// The outcome that was to be recorded; none: it is tried again after a time.
+    pub outcome: Option<Outcome>,
     /// Whether it was.
     pub result: Result<(), Fault>,
 }
@@ -164,8 +164,8 @@ pub struct Reserved {
 pub struct Recorded {
     /// Outcomes, in the order of the verdicts.
     pub settled: Vec<Settled>,
-    /// How many attempts without an outcome it had, written or not.
-    pub attempts: usize,
+    /// The groups of the attempts without an outcome that it had, written or not.
+    pub attempts: Vec<GroupNo>,
     /// Claims, in the order in which they were asked for.
     pub reserved: Vec<Reserved>,
 }
@@ -174,7 +174,7 @@ impl Recorded {
     /// Whether there is nothing to tell.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.settled.is_empty() && self.attempts == 0 && self.reserved.is_empty()
+        self.settled.is_empty() && self.attempts.is_empty() && self.reserved.is_empty()
     }
 }
 mail!(Recorded => ());

@@ -39,14 +39,14 @@ impl Deliveries {
     pub(super) fn npm_came(&mut self, message: NpmCame, ctx: &mut Context<Self>) {
         let NpmCame { outlet, domain, name, late } = message;
         let now = Now::read();
-        self.group.npm_came();
+        self.groups.default_mut().npm_came();
         let mut effects = Effects::default();
         let given = late.iter().map(|event| event.seq).collect();
         for event in late {
-            self.group.tell_late(event, outlet.clone(), now, &mut effects);
+            self.groups.default_mut().tell_late(event, outlet.clone(), now, &mut effects);
         }
         let after = self.start_seq(now.wall).saturating_sub(1);
-        self.feeds.begin(outlet, (domain, name), (after, self.group.head()), given);
+        self.feeds.begin(outlet, (domain, name), (after, self.groups.default_group().head()), given);
         self.apply(effects, ctx);
         self.look(ctx);
     }
@@ -106,11 +106,11 @@ impl Deliveries {
                 break;
             }
             let skip = claimed || given.contains(&seq);
-            match self.group.is_free(&event, now) {
+            match self.groups.default_group().is_free(&event, now) {
                 _ if skip => {}
                 Ok(()) => {
                     ids.push(event.event.id.clone());
-                    self.group.tell_late(event, outlet.clone(), now, &mut effects);
+                    self.groups.default_mut().tell_late(event, outlet.clone(), now, &mut effects);
                 }
                 // Others were told of it a moment ago, and have their time.
                 Err(Some(until)) => {

@@ -16,7 +16,7 @@ use crate::{
 
 impl Deliveries {
     pub(super) fn read_page(&mut self, id: i64, page: PageWanted, ctx: &mut Context<Self>) {
-        let Some((domain, name)) = self.group.patterns(id) else { return };
+        let Some((_, domain, name)) = self.groups.patterns(id) else { return };
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
         let read =
             async move { store.open_page(&hub, page.after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await };
@@ -44,13 +44,13 @@ impl Deliveries {
                     .collect();
                 let mut effects = Effects::default();
                 let page = Page { ticket: page.ticket, rows, scanned, more };
-                self.group.page(id, page, Now::read(), &mut effects);
+                self.groups.page(id, page, Now::read(), &mut effects);
                 self.apply(effects, ctx);
             }
             Err(error) => {
                 // The next tick asks again.
                 tracing::warn!(%error, "pending events can't be read");
-                self.group.page_failed(id, page.ticket);
+                self.groups.page_failed(id, page.ticket);
             }
         }
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     actors::{
-        deliveries::{Finish, Recorded, Reserved, Settled},
+        deliveries::{Finish, GroupNo, Recorded, Reserved, Settled},
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
@@ -57,11 +57,11 @@ pub enum ReplyTo {
         event_id: EventId,
         /// The claim.
         token: Token,
-        /// What was to be recorded.
-        outcome: Outcome,
+        /// The outcome that was to be recorded; none: it waits for a retry.
+        outcome: Option<Outcome>,
     },
-    /// Deliveries, that an attempt is no longer under way.
-    Attempt,
+    /// Deliveries, that an attempt of this group is no longer under way.
+    Attempt(GroupNo),
     /// Deliveries, whether a claim is ours.
     Reserve(Token),
     /// The registry, of what an npm link has published.
@@ -280,8 +280,8 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 // Whoever asked may be gone: the binding stays all the same.
                 let _ = made.send(bound);
             }
-            ReplyTo::Attempt => {
-                told.recorded.attempts += 1;
+            ReplyTo::Attempt(of) => {
+                told.recorded.attempts.push(of);
                 warn_unwritten(result);
             }
             ReplyTo::Reserve(token) => {

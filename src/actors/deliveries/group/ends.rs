@@ -153,6 +153,7 @@ impl Group {
         let letter = attempt.as_ref().and_then(|attempt| self.letters.of(&self.policy, &claim.event, attempt));
         effects.finishes.push(Finish {
             token,
+            group: self.identity.name.clone(),
             event_id: claim.event.event.id.clone(),
             seq: claim.event.seq,
             outcome,
@@ -191,7 +192,8 @@ impl Group {
         let attempts = claim.attempts + u32::from(counted.is_some());
         if let Some(attempt) = counted {
             self.unrecorded_attempts += 1;
-            effects.ended.push(Ended { event_id: claim.event.event.id.clone(), attempt });
+            let of = self.identity.no;
+            effects.ended.push(Ended { of, event_id: claim.event.event.id.clone(), attempt });
         }
         if claim.due.is_none() {
             self.pending.came(claim.event.seq);
@@ -210,9 +212,15 @@ impl Group {
         let held_back = self.budget.freed(key.link, bytes);
         self.offer_turn(key, now, effects);
         if held_back {
-            for other in self.keys_of(key.link) {
-                self.offer_turn(other, now, effects);
-            }
+            self.turns_of(key.link, now, effects);
+            effects.unblocked.push((key.link, self.identity.no));
+        }
+    }
+
+    /// Each consumer of the link has its turn: the link's bytes held it back.
+    pub fn turns_of(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
+        for key in self.keys_of(link) {
+            self.offer_turn(key, now, effects);
         }
     }
 }

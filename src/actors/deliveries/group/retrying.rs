@@ -28,6 +28,25 @@ pub struct Next {
     pub wall: Option<i64>,
 }
 
+impl Next {
+    /// Whichever comes first, by each clock.
+    #[must_use]
+    pub fn earlier(self, other: Self) -> Self {
+        fn first<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        Self { steady: first(self.steady, other.steady), wall: first(self.wall, other.wall) }
+    }
+
+    /// How many milliseconds from now that is.
+    #[must_use]
+    pub fn wait(self, now: Now) -> Option<u64> {
+        let steady = self.steady.map(|at| at.saturating_sub(now.steady));
+        let wall = self.wall.map(|at| u64::try_from(at.saturating_sub(now.wall)).unwrap_or(0));
+        steady.into_iter().chain(wall).min()
+    }
+}
+
 /// Why an attempt failed, and what its holder wants.
 struct Failure {
     reason: &'static str,
@@ -92,7 +111,8 @@ impl Group {
     /// Asks for a page of what is due, if there may be something and somebody.
     pub(super) fn want_retries(&mut self, now: Now, effects: &mut Effects) {
         if self.active > 0 && !self.draining {
-            effects.due.extend(self.retries.want_page(now.wall));
+            let page = self.retries.want_page(now.wall);
+            effects.due.extend(page.map(|page| (self.identity.no, page)));
         }
     }
 
@@ -160,7 +180,7 @@ impl Group {
         let failure = Failure::of("link lost");
         let at_once = claim.attempts == 0 && self.policy.max_attempts > 1;
         if at_once && claim.due.is_none() {
-            let attempt = claim.attempt(failure.reason, failure.error, now);
+            let attempt = claim.attempt(&self.identity, failure.reason, failure.error, now);
             self.offer_again(token, Some(attempt), now, effects);
         } else {
             let delay = at_once.then_some(0);
@@ -199,7 +219,7 @@ impl Group {
     ) {
         let Some(claim) = self.claims.get_mut(&token) else { return };
         let Failure { reason, error, delay, is_final } = failure;
-        let attempt = claim.attempt(reason, error, now);
+        let attempt = claim.attempt(&self.identity, reason, error, now);
         if is_final || attempt.number >= self.policy.max_attempts {
             self.finish(token, Outcome::Dead, Some(attempt), waits, effects);
             return;

@@ -4,6 +4,7 @@
 //! Nothing here does I/O, and every other module may use it.
 
 mod data;
+mod expect;
 mod fault;
 mod index;
 mod pattern;
@@ -11,6 +12,7 @@ mod state;
 mod text;
 
 pub use data::{Data, InvalidData, MAX_DEPTH};
+pub use expect::{Append, Expect, LogConflict};
 pub use fault::{Fault, Retry, code};
 pub use index::PatternIndex;
 pub use pattern::{InvalidPattern, Pattern};

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Association, Backlog, BacklogQuery, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction,
-    GroupChanged, Hello, HubAddress, LogQuery, OutcomeOptions, Published, Redrive, Renewed, StartAt, Trace,
-    Wait, Welcome,
+    GroupChanged, Hello, HubAddress, LogQuery, Nudged, OutcomeOptions, Published, Redrive, Renewed, StartAt,
+    Trace, Wait, Welcome,
 };
-use crate::event::{Domain, Event, EventId, Fault, Group, NewEvent, Pattern, Pid};
+use crate::event::{Append, Domain, Event, EventId, Expect, Fault, Group, NewEvent, Pattern, Pid};
 
 /// The number of a request, chosen by the client, echoed by the answer.
 pub type Req = u64;
@@ -71,12 +71,14 @@ pub enum Request {
     Ping(u64),
     /// `pong, n`.
     Pong(u64),
-    /// `publish, req, id, domain, name, pid, rid, data`.
+    /// `publish, req, id, domain, name, pid, rid, data`, and `{json}` if there is something to say in it.
     Publish {
         /// Request number.
         req: Req,
         /// The event.
         event: NewEvent,
+        /// How the log of its process must end.
+        expect: Option<Expect>,
     },
     /// `subscribe, req, sub, domain, name`.
     Subscribe {
@@ -221,15 +223,18 @@ pub enum Request {
     Batch {
         /// Request number.
         req: Req,
-        /// The events, at least one and at most [`MOST_EVENTS`](super::MOST_EVENTS).
-        events: Vec<NewEvent>,
+        /// The events, at least one and at most [`MOST_EVENTS`](super::MOST_EVENTS), each with what is expected of its
+        /// log, where those before it in the batch count.
+        events: Vec<Append>,
     },
-    /// `persist, req, id, domain, name, pid, rid, data`: stored, not published.
+    /// `persist, req, id, domain, name, pid, rid, data`, and `{json}` as for publish: stored, not published.
     Persist {
         /// Request number.
         req: Req,
         /// The event.
         event: NewEvent,
+        /// How the log of its process must end.
+        expect: Option<Expect>,
     },
     /// `schedule, req, due, id, domain, name, pid, rid, data`: published at its time.
     Schedule {
@@ -298,6 +303,14 @@ pub enum Request {
         req: Req,
         /// What.
         what: Deletion,
+    },
+    /// `nudge, req`, or `nudge, req, [json, …]` with ids: what an application has put into the database itself is to be
+    /// published now.
+    Nudge {
+        /// Request number.
+        req: Req,
+        /// The events, which are committed, at most [`MOST_EVENTS`](super::MOST_EVENTS); none: whatever is old enough.
+        ids: Vec<EventId>,
     },
 }
 
@@ -368,7 +381,7 @@ pub enum Answer {
     /// Nothing: unsubscribe, stop, ack, nack, extend, release, cancel, associate, dissociate, and read and wait after their
     /// `item`.
     Done,
-    /// `committed, timestamp, seq` or `duplicate, timestamp, seq`: publish, and persist with 0 for `seq`.
+    /// `committed, timestamp, seq` or `duplicate, timestamp, seq, state`: publish, and persist with 0 for `seq`.
     Published(Published),
     /// `batch, [json, …]`: what became of each event of a batch, in its order.
     Batch(Vec<Published>),
@@ -403,6 +416,13 @@ pub enum Answer {
     Redriven(u64),
     /// `deleted, count`: delete, with the number of events that are gone.
     Deleted(u64),
+    /// `nudged, taken, [json, …]`: nudge, with how many were taken, and how each of those stands that were named.
+    Nudged {
+        /// How many are published by it.
+        taken: u64,
+        /// Those that were named, in their order.
+        events: Vec<Nudged>,
+    },
     /// `position, seq`: subscribe and consume. Events above it are delivered from here on.
     Position(u64),
     /// `page, next`: log. Empty: that was the last page.

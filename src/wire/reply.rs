@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::{
-    Answer, ControlCharacter, HubAddress, Published, Record, RecordFault, Reply,
+    Answer, ControlCharacter, HubAddress, PublishState, Published, Record, RecordFault, Reply,
     encode::{Writer, claim_head, event_head, event_tail},
     fields::{Fields, json, json_list, number, positive, short, time},
 };
@@ -43,10 +43,17 @@ impl Reply {
                 let record = Writer::new(out, "ok").number(*req);
                 match answer {
                     Answer::Done => record,
-                    Answer::Published(Published { fresh, timestamp, seq }) => record
-                        .text(if *fresh { "committed" } else { "duplicate" })
-                        .time(*timestamp)
-                        .number(*seq),
+                    Answer::Published(Published { fresh, timestamp, seq, state }) => {
+                        let record = record
+                            .text(if *fresh { "committed" } else { "duplicate" })
+                            .time(*timestamp)
+                            .number(*seq);
+                        match state {
+                            Some(state) => record.text(state.as_str()),
+                            None => record,
+                        }
+                    }
+                    Answer::Nudged { taken, events } => record.text("nudged").number(*taken).json(events),
                     Answer::Position(seq) => record.text("position").number(*seq),
                     Answer::Page(next) => record.text("page").text(next),
                     Answer::Batch(published) => record.text("batch").json(published),
@@ -138,11 +145,18 @@ impl Reply {
 fn read_answer(units: &[&str]) -> Result<Answer, RecordFault> {
     Ok(match units {
         [] => Answer::Done,
-        [form @ ("committed" | "duplicate"), timestamp, seq] => Answer::Published(Published {
-            fresh: *form == "committed",
-            timestamp: time("timestamp", timestamp)?,
-            seq: number("seq", seq)?,
-        }),
+        [form @ ("committed" | "duplicate"), timestamp, seq, state @ ..] if state.len() < 2 => {
+            Answer::Published(Published {
+                fresh: *form == "committed",
+                timestamp: time("timestamp", timestamp)?,
+                seq: number("seq", seq)?,
+                // A word that is newer than this client says nothing to it.
+                state: state.first().and_then(|word| PublishState::of(word)),
+            })
+        }
+        ["nudged", taken, events] => {
+            Answer::Nudged { taken: number("taken", taken)?, events: json_list("nudged", events)? }
+        }
         ["position", seq] => Answer::Position(number("seq", seq)?),
         ["page", next] => Answer::Page((*next).to_owned()),
         ["batch", published] => Answer::Batch(json_list("batch", published)?),

@@ -3,13 +3,15 @@
 mod batch;
 
 use bytes::BytesMut;
+use serde::{Deserialize, Serialize};
 
 use super::{
-    ControlCharacter, Hello, MAX_FREE_TEXT, NackOptions, Record, RecordFault, Refusal, Req, Request,
+    ControlCharacter, Hello, MAX_FREE_TEXT, MOST_EVENTS, NackOptions, Record, RecordFault, Refusal, Req,
+    Request,
     encode::{Writer, cut, cut_client},
-    fields::{Fields, json, number, positive, short, time},
+    fields::{Fields, json, json_list, number, positive, short, time},
 };
-use crate::event::{Data, Domain, EventId, Fault, Group, Name, NewEvent, Pattern, Pid, code};
+use crate::event::{Data, Domain, EventId, Expect, Fault, Group, Name, NewEvent, Pattern, Pid, code};
 
 /// The units that each verb takes.
 const FORMS: &[(&str, &str)] = &[
@@ -43,6 +45,7 @@ const FORMS: &[(&str, &str)] = &[
     ("associate", "req, id, json"),
     ("dissociate", "req, id, json"),
     ("delete", "req, json"),
+    ("nudge", "req, ids"),
 ];
 
 /// What a hub takes besides the limits of a record.
@@ -94,6 +97,7 @@ impl Request {
             Self::Associate { .. } => "associate",
             Self::Dissociate { .. } => "dissociate",
             Self::Delete { .. } => "delete",
+            Self::Nudge { .. } => "nudge",
         }
     }
 
@@ -128,7 +132,8 @@ impl Request {
             | Self::Outcome { req, .. }
             | Self::Associate { req, .. }
             | Self::Dissociate { req, .. }
-            | Self::Delete { req, .. } => Some(*req),
+            | Self::Delete { req, .. }
+            | Self::Nudge { req, .. } => Some(*req),
         }
     }
 
@@ -144,9 +149,15 @@ impl Request {
                 record.number(super::VERSION.into()).json(&Hello { client })
             }
             Self::Ping(n) | Self::Pong(n) => record.number(*n),
-            Self::Publish { req, event } | Self::Persist { req, event } => {
-                new_event(record.number(*req), event)
+            Self::Publish { req, event, expect } | Self::Persist { req, event, expect } => {
+                let record = new_event(record.number(*req), event);
+                match expect {
+                    Some(_) => record.json(&PublishOptions { expect: expect.clone() }),
+                    None => record,
+                }
             }
+            Self::Nudge { req, ids } if ids.is_empty() => record.number(*req),
+            Self::Nudge { req, ids } => record.number(*req).json(ids),
             Self::Schedule { req, due, event } => new_event(record.number(*req).time(*due), event),
             Self::Batch { req, events } => record.number(*req).json(events),
             Self::Subscribe { req, sub, domain, name } => {
@@ -231,11 +242,17 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         }
         ("ping", [n]) => Request::Ping(number("n", n)?),
         ("pong", [n]) => Request::Pong(number("n", n)?),
-        ("publish", [number, event @ ..]) if event.len() == 6 => {
-            Request::Publish { req: req(number)?, event: read_event(fields, event, limits)? }
+        ("publish", &[number, id, domain, name, pid, rid, data, ref options @ ..]) if options.len() < 2 => {
+            // First: a separator within the data is a unit too many, not half of them.
+            let expect = read_expect(options)?;
+            let event = read_event(fields, &[id, domain, name, pid, rid, data], limits)?;
+            Request::Publish { req: req(number)?, event, expect }
         }
-        ("persist", [number, event @ ..]) if event.len() == 6 => {
-            Request::Persist { req: req(number)?, event: read_event(fields, event, limits)? }
+        ("persist", &[number, id, domain, name, pid, rid, data, ref options @ ..]) if options.len() < 2 => {
+            // First: a separator within the data is a unit too many, not half of them.
+            let expect = read_expect(options)?;
+            let event = read_event(fields, &[id, domain, name, pid, rid, data], limits)?;
+            Request::Persist { req: req(number)?, event, expect }
         }
         ("schedule", [number, due, event @ ..]) if event.len() == 6 => Request::Schedule {
             req: req(number)?,
@@ -326,6 +343,8 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
             id: EventId::parse(fields.shared(id))?,
             with: json("json", with)?,
         },
+        ("nudge", [number]) => Request::Nudge { req: req(number)?, ids: Vec::new() },
+        ("nudge", [number, ids]) => Request::Nudge { req: req(number)?, ids: read_ids(ids)? },
         ("delete", [number, what]) => Request::Delete { req: req(number)?, what: json("json", what)? },
         _ => return Err(fields.misfit(FORMS).into()),
     })
@@ -334,6 +353,33 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
 /// An empty group is the default one.
 fn read_group(fields: &Fields<'_>, group: &str) -> Result<Option<Group>, Fault> {
     Ok(if group.is_empty() { None } else { Some(Group::parse(fields.shared(group))?) })
+}
+
+/// What a publish or a persist may say besides its event.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PublishOptions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expect: Option<Expect>,
+}
+
+fn read_expect(options: &[&str]) -> Result<Option<Expect>, Fault> {
+    match options {
+        [] => Ok(None),
+        [options, ..] => Ok(json::<PublishOptions>("json", options)?.expect),
+    }
+}
+
+/// The ids of a nudge: some, each once.
+fn read_ids(text: &str) -> Result<Vec<EventId>, Fault> {
+    let ids: Vec<EventId> = json_list("ids", text)?;
+    if ids.is_empty() || ids.len() > MOST_EVENTS {
+        return Err(Fault::refused(
+            code::INVALID_BATCH,
+            format!("the nudge names {} events: name 1 to {MOST_EVENTS} in one, or send no list", ids.len()),
+        ));
+    }
+    Ok(ids)
 }
 
 fn read_event(fields: &Fields<'_>, units: &[&str], limits: &ParseLimits) -> Result<NewEvent, Fault> {

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
-use proptest::{collection::vec, option, prelude::*};
+use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::*;
-use crate::event::{Data, Domain, Event, EventId, Fault, Group, Name, NewEvent, Pattern, Pid, Retry, Uid};
+use crate::event::{
+    Append, Data, Domain, Event, EventId, Expect, Fault, Group, Name, NewEvent, Pattern, Pid, Retry, Uid,
+};
 
 fn records(bytes: &[u8]) -> Vec<Record> {
     let mut reader = Reader::new(Limits::default());
@@ -97,7 +99,11 @@ fn request() -> impl Strategy<Value = Request> {
         short().prop_map(|client| Request::Hello(Hello { client })),
         any::<u64>().prop_map(Request::Ping),
         any::<u64>().prop_map(Request::Pong),
-        (req(), new_event()).prop_map(|(req, event)| Request::Publish { req, event }),
+        (req(), new_event(), expect()).prop_map(|(req, event, expect)| Request::Publish {
+            req,
+            event,
+            expect
+        }),
         (req(), sub(), pattern(), pattern()).prop_map(|(req, sub, domain, name)| Request::Subscribe {
             req,
             sub,
@@ -188,8 +194,15 @@ fn group_request() -> impl Strategy<Value = Request> {
 fn later_request() -> impl Strategy<Value = Request> {
     let req = || 1..=u64::MAX;
     prop_oneof![
-        (req(), vec(new_event(), 1..5)).prop_map(|(req, events)| Request::Batch { req, events }),
-        (req(), new_event()).prop_map(|(req, event)| Request::Persist { req, event }),
+        (req(), vec((new_event(), expect()), 1..5)).prop_map(|(req, events)| {
+            let append = |(event, expect)| Append { event, expect };
+            Request::Batch { req, events: events.into_iter().map(append).collect() }
+        }),
+        (req(), new_event(), expect()).prop_map(|(req, event, expect)| Request::Persist {
+            req,
+            event,
+            expect
+        }),
         (req(), any::<i64>(), new_event()).prop_map(|(req, due, event)| Request::Schedule {
             req,
             due,
@@ -209,7 +222,20 @@ fn later_request() -> impl Strategy<Value = Request> {
         (req(), text(), association()).prop_map(|(req, id, with)| Request::Associate { req, id, with }),
         (req(), text(), association()).prop_map(|(req, id, with)| Request::Dissociate { req, id, with }),
         (req(), deletion()).prop_map(|(req, what)| Request::Delete { req, what }),
+        (req(), vec(text(), 0..4)).prop_map(|(req, ids)| Request::Nudge { req, ids }),
     ]
+}
+
+fn expect() -> impl Strategy<Value = Option<Expect>> {
+    // An event of this id can't be expected.
+    let id = text::<EventId>().prop_filter("an id", |id| &**id != "none");
+    option::of(prop_oneof![Just(Expect::None), id.prop_map(Expect::After)])
+}
+
+fn published() -> impl Strategy<Value = Published> {
+    let state = select(&["persisted", "scheduled", "pending", "claimed", "success", "dead", "expired"][..]);
+    (any::<(bool, i64, u64)>(), option::of(state.prop_map(|word| PublishState::of(word).unwrap())))
+        .prop_map(|((fresh, timestamp, seq), state)| Published { fresh, timestamp, seq, state })
 }
 
 fn log_query() -> impl Strategy<Value = LogQuery> {
@@ -295,21 +321,18 @@ fn trace() -> impl Strategy<Value = Trace> {
 fn answer() -> impl Strategy<Value = Answer> {
     prop_oneof![
         Just(Answer::Done),
-        any::<(bool, i64, u64)>().prop_map(|(fresh, timestamp, seq)| Answer::Published(Published {
-            fresh,
-            timestamp,
-            seq
-        })),
+        published().prop_map(Answer::Published),
+        (any::<u64>(), vec((text(), "[a-z]{1,9}", any::<String>()), 0..4)).prop_map(|(taken, events)| {
+            let nudged = |(id, state, reason)| Nudged { id, state, reason };
+            Answer::Nudged { taken, events: events.into_iter().map(nudged).collect() }
+        }),
         any::<u64>().prop_map(Answer::Position),
         "[ -~]{0,80}".prop_map(Answer::Page),
         trace().prop_map(|trace| Answer::Trace(Box::new(trace))),
         any::<(String, String, i64)>().prop_map(|(cert, root, not_after)| {
             Answer::Renewed(Box::new(Renewed { cert, root, not_after }))
         }),
-        vec(any::<(bool, i64, u64)>(), 0..4).prop_map(|list| {
-            let published = |(fresh, timestamp, seq)| Published { fresh, timestamp, seq };
-            Answer::Batch(list.into_iter().map(published).collect())
-        }),
+        vec(published(), 0..4).prop_map(Answer::Batch),
         any::<(i64, bool)>().prop_map(|(due, fresh)| Answer::Scheduled { due, fresh }),
         (vec(text(), 0..4), "[ -~]{0,80}").prop_map(|(pids, next)| Answer::Pids { pids, next }),
         option::of(ended()).prop_map(|ended| Answer::Outcome(ended.map(Box::new))),

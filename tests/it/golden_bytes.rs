@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use eventflow::{
-    event::{Data, Domain, Eid, Event, EventId, Fault, Group, NewEvent, Pattern, Pid, Uid, code},
+    event::{
+        Append, Data, Domain, Eid, Event, EventId, Expect, Fault, Group, LogConflict, NewEvent, Pattern, Pid,
+        Uid, code,
+    },
     wire::{
         After, Answer, Association, Attempt, Backlog, BacklogQuery, BindingInfo, ConsumeOptions,
         ConsumerInfo, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction, GroupChanged,
         GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, NackOptions,
-        OutcomeOptions, ParseLimits, Published, READY, Reader, Record, Redrive, Renewed, Reply, Request,
-        StartAt, Trace, Wait, WaitFor, Welcome,
+        Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record, Redrive,
+        Renewed, Reply, Request, StartAt, Trace, Wait, WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -104,11 +107,20 @@ fn requests() {
     request("pong␟9␞", &Request::Pong(9));
     request(
         r#"publish␟1␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
-        &Request::Publish { req: 1, event: new_event() },
+        &Request::Publish { req: 1, event: new_event(), expect: None },
     );
     request(
         r#"publish␟2␟01K0EXAMPLE␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
-        &Request::Publish { req: 2, event: NewEvent { rid: event().rid, ..new_event() } },
+        &Request::Publish { req: 2, event: NewEvent { rid: event().rid, ..new_event() }, expect: None },
+    );
+    let expecting = |expect| Request::Publish { req: 26, event: new_event(), expect: Some(expect) };
+    request(
+        r#"publish␟26␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␟{"expect":"none"}␞"#,
+        &expecting(Expect::None),
+    );
+    request(
+        r#"publish␟26␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␟{"expect":"01K0BEFORE"}␞"#,
+        &expecting(Expect::After(EventId::parse("01K0BEFORE").unwrap())),
     );
     request(
         "subscribe␟3␟1␟orders␟*␞",
@@ -197,11 +209,21 @@ fn requests_by_schedule_wait_and_relation() {
         NewEvent { id: EventId::parse("01K0OTHER").unwrap(), name: "paid".parse().unwrap(), ..event_twin() };
     request(
         r#"batch␟13␟[{"id":"01K0EXAMPLE","domain":"orders","name":"created","pid":"order-1","data":{"total":12}},{"id":"01K0OTHER","domain":"orders","name":"paid","pid":"order-1","rid":"01K0EXAMPLE","data":{"total":12}}]␞"#,
-        &Request::Batch { req: 13, events: vec![new_event(), cancelled] },
+        &Request::Batch { req: 13, events: vec![new_event().into(), cancelled.into()] },
+    );
+    let expecting = Append { event: new_event(), expect: Some(Expect::None) };
+    request(
+        r#"batch␟27␟[{"id":"01K0EXAMPLE","domain":"orders","name":"created","pid":"order-1","data":{"total":12},"expect":"none"}]␞"#,
+        &Request::Batch { req: 27, events: vec![expecting] },
+    );
+    request("nudge␟28␞", &Request::Nudge { req: 28, ids: vec![] });
+    request(
+        r#"nudge␟29␟["01K0EXAMPLE","01K0OTHER"]␞"#,
+        &Request::Nudge { req: 29, ids: vec![id.clone(), EventId::parse("01K0OTHER").unwrap()] },
     );
     request(
         r#"persist␟14␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
-        &Request::Persist { req: 14, event: new_event() },
+        &Request::Persist { req: 14, event: new_event(), expect: None },
     );
     request(
         r#"schedule␟15␟1750000060000␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
@@ -439,9 +461,16 @@ fn replies() {
     reply("ping␟9␞", &Reply::Ping(9));
     reply("pong␟5␞", &Reply::Pong(5));
     let ok = |req, answer| Reply::Ok { req, answer };
-    let published = |fresh| Published { fresh, timestamp: 1_750_000_000_000, seq: 1_750_000_000_000_123 };
+    let fresh = Published::fresh(1_750_000_000_000, 1_750_000_000_000_123);
+    let published = |is_fresh| match is_fresh {
+        true => fresh,
+        false => Published { fresh: false, state: Some(PublishState::Pending), ..fresh },
+    };
     reply("ok␟1␟committed␟1750000000000␟1750000000000123␞", &ok(1, Answer::Published(published(true))));
-    reply("ok␟1␟duplicate␟1750000000000␟1750000000000123␞", &ok(1, Answer::Published(published(false))));
+    reply(
+        "ok␟1␟duplicate␟1750000000000␟1750000000000123␟pending␞",
+        &ok(1, Answer::Published(published(false))),
+    );
     reply("ok␟3␟position␟1750000000000120␞", &ok(3, Answer::Position(1_750_000_000_000_120)));
     reply("ok␟4␞", &ok(4, Answer::Done));
     reply("ok␟11␟page␟p1x␞", &ok(11, Answer::Page("p1x".into())));
@@ -455,7 +484,7 @@ fn replies() {
         &ok(25, Answer::Renewed(Box::new(renewed()))),
     );
     reply(
-        r#"ok␟13␟batch␟[{"fresh":true,"timestamp":1750000000000,"seq":1750000000000123},{"fresh":false,"timestamp":1750000000000,"seq":1750000000000123}]␞"#,
+        r#"ok␟13␟batch␟[{"fresh":true,"timestamp":1750000000000,"seq":1750000000000123},{"fresh":false,"timestamp":1750000000000,"seq":1750000000000123,"state":"pending"}]␞"#,
         &ok(13, Answer::Batch(vec![published(true), published(false)])),
     );
     let scheduled = |fresh| Answer::Scheduled { due: 1_750_000_060_000, fresh };
@@ -485,6 +514,33 @@ fn replies() {
     );
     reply("ok␟20␟outcome␟pending␞", &ok(20, Answer::Outcome(None)));
     reply("ok␟23␟deleted␟2␞", &ok(23, Answer::Deleted(2)));
+    reply("ok␟28␟nudged␟3␟[]␞", &ok(28, Answer::Nudged { taken: 3, events: vec![] }));
+    let nudged = |id: &str, state: &str| Nudged {
+        id: EventId::parse(id.to_owned()).unwrap(),
+        state: state.to_owned(),
+        reason: String::new(),
+    };
+    reply(
+        r#"ok␟29␟nudged␟1␟[{"id":"01K0EXAMPLE","state":"taken"},{"id":"01K0OTHER","state":"unknown"}]␞"#,
+        &ok(
+            29,
+            Answer::Nudged {
+                taken: 1,
+                events: vec![nudged("01K0EXAMPLE", "taken"), nudged("01K0OTHER", "unknown")],
+            },
+        ),
+    );
+    let conflict = LogConflict {
+        domain: "orders".parse().unwrap(),
+        pid: "order-1".parse().unwrap(),
+        expected: Expect::None,
+        last: Some(EventId::parse("01K0BEFORE").unwrap()),
+        count: 3,
+    };
+    reply(
+        r#"err␟26␟E_EVENTFLOW_LOG_CONFLICT␟the log of "orders" "order-1" has 3 events, the last is "01K0BEFORE", while none was expected: read it, decide anew, and expect its last event␟␞"#,
+        &Reply::Err { req: 26, fault: Fault::refused(code::LOG_CONFLICT, conflict.to_string()) },
+    );
     reply(
         r#"item␟10␟01K0EXAMPLE␟1750000000000␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
         &Reply::Item { req: 10, event: event() },

@@ -18,7 +18,7 @@ use crate::{
         outlet::{Answered, Frame, WindowPermit},
         registry::{Subscribe, Unsubscribe, Unwatch, Watch},
     },
-    event::{EventId, Fault, code},
+    event::{Append, EventId, Fault, code},
     metrics::{CutReason, Refusal as Refused},
     wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
 };
@@ -87,8 +87,12 @@ impl Connection {
 
     fn serve(&mut self, request: Request, gathered: &mut Gathered) {
         match request {
-            Request::Publish { req, event } => self.publish(req, Storing::Publish(event), gathered),
-            Request::Persist { req, event } => self.publish(req, Storing::Persist(event), gathered),
+            Request::Publish { req, event, expect } => {
+                self.publish(req, Storing::Publish(Append { event, expect }), gathered);
+            }
+            Request::Persist { req, event, expect } => {
+                self.publish(req, Storing::Persist(Append { event, expect }), gathered);
+            }
             Request::Batch { req, events } => self.publish(req, Storing::Batch(events), gathered),
             Request::Schedule { req, due, event } => {
                 self.publish(req, Storing::Schedule(due, event), gathered);

@@ -3,6 +3,7 @@
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::{Deliveries, groups::GroupNo, pending::MarksWanted};
+use crate::store::GroupKey;
 
 /// Events of one page: quick to read, so that other readers have their turn.
 const PAGE_MARKS: usize = if cfg!(test) { 4 } else { 4_096 };
@@ -31,14 +32,17 @@ impl Deliveries {
         self.counting = true;
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
         let MarksWanted { after, until } = wanted;
-        let read = async move { store.open_marks(&hub, after, until, PAGE_MARKS).await };
+        let read = async move { store.open_marks(&hub, GroupKey::DEFAULT, after, until, PAGE_MARKS).await };
         ctx.spawn(read.into_actor(self).map(move |read, deliveries, ctx| {
             deliveries.counting = false;
             match read {
-                Ok(marks) => match deliveries.groups.marks(no, &marks, marks.len() >= PAGE_MARKS) {
-                    Some(next) => deliveries.read_marks(no, next, ctx),
-                    None => deliveries.count(ctx),
-                },
+                Ok(page) => {
+                    let more = page.more.then_some(page.scanned);
+                    match deliveries.groups.marks(no, &page.marks, more) {
+                        Some(next) => deliveries.read_marks(no, next, ctx),
+                        None => deliveries.count(ctx),
+                    }
+                }
                 Err(error) => {
                     // The next tick asks again.
                     tracing::warn!(%error, "what waits can't be counted");

@@ -11,15 +11,18 @@ use super::{
 };
 use crate::{
     actors::{clock::Now, dispatched::Dispatched},
-    store::{OpenEvent, StoreError},
+    store::{GroupKey, OpenPage, StoreError},
 };
 
 impl Deliveries {
     pub(super) fn read_page(&mut self, id: i64, page: PageWanted, ctx: &mut Context<Self>) {
         let Some((_, domain, name)) = self.groups.patterns(id) else { return };
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
-        let read =
-            async move { store.open_page(&hub, page.after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await };
+        let read = async move {
+            store
+                .open_page(&hub, GroupKey::DEFAULT, page.after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES)
+                .await
+        };
         ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
             deliveries.page(id, page, result, ctx);
         }));
@@ -29,17 +32,18 @@ impl Deliveries {
         &mut self,
         id: i64,
         page: PageWanted,
-        result: Result<(Vec<OpenEvent>, bool), StoreError>,
+        result: Result<OpenPage, StoreError>,
         ctx: &mut Context<Self>,
     ) {
         match result {
-            Ok((events, more)) => {
-                let scanned = events.last().map_or(page.after, |last| last.seq);
+            Ok(OpenPage { events, scanned, more }) => {
                 let rows = events
                     .into_iter()
                     .map(|open| Waiting {
                         event: Arc::new(Dispatched::new(open.event, open.seq)),
                         attempts: open.attempts,
+                        round: open.round,
+                        due: None,
                     })
                     .collect();
                 let mut effects = Effects::default();

@@ -12,18 +12,19 @@ use super::{
     due,
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
+    outcomes::{self, Claimed},
     sequence::Sequence,
 };
 use crate::{
     actors::{
-        deliveries::{Finish, GroupNo, Recorded, Reserved, Settled},
+        deliveries::{GroupNo, Recorded, Reserved},
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
+    event::{Append, Event, Fault, NewEvent, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Write, Written},
-    wire::{Answer, Attempt, Published, Req, Token},
+    store::{Binding, Due, Gone, Placed, StoreError, Write, Written},
+    wire::{Answer, Published, Req, Token},
 };
 
 /// Who hears how a write went.
@@ -51,15 +52,8 @@ pub enum ReplyTo {
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
     /// The link that asked for a deletion.
     Deleter(Deleting),
-    /// Deliveries, about the outcome of a claim.
-    Claim {
-        /// The event.
-        event_id: EventId,
-        /// The claim.
-        token: Token,
-        /// The outcome that was to be recorded; none: it waits for a retry.
-        outcome: Option<Outcome>,
-    },
+    /// Deliveries, about the end of a claim.
+    Claim(Claimed),
     /// Deliveries, that an attempt of this group is no longer under way.
     Attempt(GroupNo),
     /// Deliveries, whether a claim is ours.
@@ -162,6 +156,10 @@ impl Batch {
                 event.timestamp = place.timestamp;
                 Events::One(event.clone(), place.seq)
             }
+            Write::Finish { letter: Some(letter), .. } => {
+                outcomes::place(letter, sequence, now);
+                Events::One(letter.event.clone(), letter.seq)
+            }
             Write::Take { seq, .. } => {
                 *seq = sequence.next(now).seq;
                 Events::Known(*seq)
@@ -174,7 +172,7 @@ impl Batch {
                 }
                 Events::Several(events.clone())
             }
-            Write::Persist(event) => {
+            Write::Persist(event, _) => {
                 event.timestamp = sequence.next(now).timestamp;
                 Events::None
             }
@@ -263,13 +261,10 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 let _ = done.send(due::ran(result, &mut told.committed, metrics));
             }
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
-            ReplyTo::Claim { event_id, token, outcome } => {
-                told.recorded.settled.push(Settled {
-                    event_id,
-                    token,
-                    outcome,
-                    result: result.map(|_| ()).map_err(Fault::from),
-                });
+            ReplyTo::Claim(claimed) => {
+                let letter = if let Events::One(event, seq) = events { Some((event, seq)) } else { None };
+                let Told { recorded, committed, .. } = &mut told;
+                outcomes::ended(claimed, letter, result, recorded, committed, metrics);
             }
             ReplyTo::Binding(made) => {
                 let bound = match result {
@@ -339,7 +334,7 @@ fn published(
             Ok(Answer::Published(published))
         }
         (Events::Several(events), Ok(Written::Batch(all))) => {
-            for (Placed { event, seq }, published) in events.into_iter().zip(&all) {
+            for (Placed { event, seq, .. }, published) in events.into_iter().zip(&all) {
                 dispatch(event, seq, published);
             }
             Ok(Answer::Batch(all))
@@ -375,21 +370,22 @@ pub fn refuse(outlet: &Outlet, events: Vec<Publishing>, fault: &Fault) {
 /// A publish whose time and place come with its transaction, and its weight in bytes.
 pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
     match what {
-        Storing::Publish(event) => {
+        Storing::Publish(Append { event, expect }) => {
             let weight = event.weight();
-            (Write::Publish { event: untimed(event), seq: 0, publisher, hub }, weight)
+            (Write::Publish { event: untimed(event), seq: 0, publisher, hub, expect }, weight)
         }
-        Storing::Persist(event) => {
+        Storing::Persist(Append { event, expect }) => {
             let weight = event.weight();
-            (Write::Persist(untimed(event)), weight)
+            (Write::Persist(untimed(event), expect), weight)
         }
         Storing::Schedule(due, event) => {
             let weight = event.weight();
             (Write::Schedule { event: untimed(event), due, publisher }, weight)
         }
         Storing::Batch(events) => {
-            let weight = events.iter().map(NewEvent::weight).sum();
-            let events = events.into_iter().map(|event| Placed { event: untimed(event), seq: 0 }).collect();
+            let weight = events.iter().map(|append| append.event.weight()).sum();
+            let place = |Append { event, expect }| Placed { event: untimed(event), seq: 0, expect };
+            let events = events.into_iter().map(place).collect();
             (Write::Batch { events, publisher, hub }, weight)
         }
     }
@@ -398,20 +394,6 @@ pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
 fn untimed(event: NewEvent) -> Event {
     let NewEvent { id, domain, name, pid, rid, data } = event;
     Event { id, timestamp: 0, domain, name, pid, rid, data }
-}
-
-/// The outcome of a claim.
-pub fn finish(finish: Finish, at: i64) -> Write {
-    let Finish { event_id, seq, outcome, consumer, attempt, .. } = finish;
-    let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
-    Write::Finish { event_id, seq, outcome, consumer, at, attempt }
-}
-
-/// A delivery of the default group that ended, as a row.
-pub fn attempt_row(event_id: EventId, attempt: Attempt) -> AttemptRow {
-    let Attempt { number, round, group, consumer, started, ended, reason, error } = attempt;
-    let group = group.map(|group| group.to_string()).unwrap_or_default();
-    AttemptRow { event_id, group, round, number, consumer, started, ended, reason, error }
 }
 
 /// The store answered another question: a fault of ours, which must not pass for success.

@@ -4,13 +4,13 @@ use tokio::sync::oneshot;
 
 use crate::{
     actors::{
-        deliveries::{Deliveries, Ended, Finish, Reserve},
+        deliveries::{Deliveries, Ended, Finish, Reserve, Retry},
         mail::{Handle, mail},
         outlet::{AmendPermit, Outlet, WindowPermit},
         registry::Registry,
         scheduler::Scheduler,
     },
-    event::{EventId, Fault, NewEvent, Uid},
+    event::{Append, EventId, Fault, NewEvent, Uid},
     store::{Binding, Write},
     wire::{Association, Deletion, Req},
 };
@@ -31,13 +31,13 @@ mail!(Connect => ());
 #[derive(Debug)]
 pub enum Storing {
     /// An event, published.
-    Publish(NewEvent),
+    Publish(Append),
     /// An event, not published.
-    Persist(NewEvent),
+    Persist(Append),
     /// An event, to be published at its time, in milliseconds since 1970.
     Schedule(i64, NewEvent),
     /// Several events, published together or not at all.
-    Batch(Vec<NewEvent>),
+    Batch(Vec<Append>),
 }
 
 /// One publish of a link.
@@ -111,12 +111,14 @@ pub struct Amend {
 }
 mail!(Amend => ());
 
-/// Outcomes, attempts and claims, to be recorded. Each outcome and each claim is reported to deliveries.
+/// Outcomes, attempts and claims, to be recorded. How each went is reported to deliveries.
 #[derive(Debug)]
 pub struct Record {
     /// Claims that end.
     pub finishes: Vec<Finish>,
-    /// Attempts that ended without an outcome.
+    /// Attempts that failed, after which the events wait for the next.
+    pub retries: Vec<Retry>,
+    /// Other attempts that ended without an outcome.
     pub ended: Vec<Ended>,
     /// Claims that npm spokes may make too.
     pub claims: Vec<Reserve>,

@@ -43,7 +43,7 @@ fn an_unknown_verb_is_refused_with_its_number() {
 
 #[test]
 fn a_wrong_number_of_units_is_refused() {
-    for (verb, form) in FORMS.iter().filter(|(verb, _)| !["hello", "ping", "pong"].contains(verb)) {
+    for (verb, form) in FORMS.iter().filter(|(verb, _)| !["hello", "ping", "pong", "nudge"].contains(verb)) {
         let takes = form.split(", ").count();
         let units = vec!["1"; takes];
         refused(&format!("{verb},{}", units[1..].join(",")), u64::from(takes > 1), code::INVALID_RECORD);
@@ -225,7 +225,7 @@ fn a_batch_has_1_to_1000_events_and_each_is_looked_at() {
     else {
         panic!("a thousand events are a batch");
     };
-    assert_eq!((events.len(), events[7].data.as_str()), (1_000, r#"{"a":1}"#));
+    assert_eq!((events.len(), events[7].event.data.as_str()), (1_000, r#"{"a":1}"#));
     for (json, expected) in [
         ("[]", code::INVALID_BATCH),
         (&*many(1_001), code::INVALID_BATCH),
@@ -257,7 +257,45 @@ fn the_data_of_a_batch_are_slices_of_its_record() {
     let Ok(Request::Batch { events, .. }) = Request::parse(&record, &ParseLimits::default()) else {
         panic!("a batch");
     };
-    assert!(record.as_str().as_bytes().as_ptr_range().contains(&events[0].data.as_str().as_ptr()));
+    assert!(record.as_str().as_bytes().as_ptr_range().contains(&events[0].event.data.as_str().as_ptr()));
+}
+
+#[test]
+fn an_expectation_is_none_or_an_id_and_nothing_else_is_said_beside_it() {
+    let expect = |json: &str| {
+        let record = units(&["publish", "2", "i", "d", "n", "p", "", "1", json]);
+        match Request::parse(&record, &ParseLimits::default()) {
+            Ok(Request::Publish { expect, .. }) => Ok(expect),
+            other => Err(other.unwrap_err().fault.code),
+        }
+    };
+    assert_eq!(expect("{}"), Ok(None));
+    assert_eq!(expect(r#"{"expect":"none"}"#), Ok(Some(Expect::None)));
+    assert_eq!(expect(r#"{"expect":"e1"}"#), Ok(Some(Expect::After(EventId::from_stored("e1")))));
+    for odd in
+        ["", "[]", r#"{"expect":""}"#, r#"{"expect":1}"#, r#"{"expected":"e1"}"#, r#"{"expect":"e1","x":1}"#]
+    {
+        assert_eq!(expect(odd), Err(code::INVALID_RECORD.to_owned()), "{odd}");
+    }
+    refused("persist,2,i,d,n,p,,1,{},{}", 2, code::INVALID_RECORD);
+}
+
+#[test]
+fn a_nudge_names_1_to_1000_events_or_has_no_list() {
+    let limits = ParseLimits::default();
+    let many = |count: usize| format!("[{}]", vec![r#""e""#; count].join(","));
+    let named = Request::parse(&units(&["nudge", "2", &many(1_000)]), &limits);
+    assert!(matches!(named, Ok(Request::Nudge { req: 2, ids }) if ids.len() == 1_000));
+    assert_eq!(
+        Request::parse(&units(&["nudge", "2"]), &limits),
+        Ok(Request::Nudge { req: 2, ids: Vec::new() })
+    );
+    for list in ["[]", &*many(1_001)] {
+        assert_eq!(refusal(&units(&["nudge", "2", list])), (2, code::INVALID_BATCH.to_owned()));
+    }
+    for odd in ["", "e", "{}", "[1]", r#"[" "]"#] {
+        assert_eq!(refusal(&units(&["nudge", "2", odd])), (2, code::INVALID_RECORD.to_owned()), "{odd}");
+    }
 }
 
 #[test]

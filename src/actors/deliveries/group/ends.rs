@@ -218,7 +218,7 @@ impl Group {
     }
 
     /// Each consumer of the link has its turn: the link's bytes held it back.
-    pub fn turns_of(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
+    pub fn turns_of(&mut self, link: LinkId, now: Now, effects: &mut Effects) {
         for key in self.keys_of(link) {
             self.offer_turn(key, now, effects);
         }

@@ -33,8 +33,8 @@ impl Groups {
     }
 
     /// Open events that were asked for, by number; `more`: there may be others. Returns what is to be read next.
-    pub fn marks(&mut self, no: GroupNo, marks: &[OpenMark], more: bool) -> Option<MarksWanted> {
-        self.get_mut(no)?.marks(marks, more)
+    pub fn marks(&mut self, no: GroupNo, marks: &[OpenMark], read: Option<u64>) -> Option<MarksWanted> {
+        self.get_mut(no)?.marks(marks, read)
     }
 
     /// They couldn't be read.

@@ -185,7 +185,9 @@ impl Retries {
     /// [left](Self::leave), unless somebody has it.
     pub fn page(&mut self, page: RetriesPage) -> Vec<Waiting> {
         let RetriesPage { ticket, mut rows, next } = page;
-        let Some(reading) = self.reading.take_if(|reading| reading.ticket == ticket) else { return Vec::new() };
+        let Some(reading) = self.reading.take_if(|reading| reading.ticket == ticket) else {
+            return Vec::new();
+        };
         if let Some(last) = rows.last() {
             self.after = self.after.max((last.due.unwrap_or(i64::MIN), last.event.seq));
         }

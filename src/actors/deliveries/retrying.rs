@@ -45,8 +45,7 @@ impl Deliveries {
         let name = group.identity().name.as_ref().map(ToString::to_string).unwrap_or_default();
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
         let RetriesWanted { ticket, after, until, limit } = page;
-        let read =
-            async move { store.retry_page(&hub, &name, after, until, limit, PAGE_BYTES).await };
+        let read = async move { store.retry_page(&hub, &name, after, until, limit, PAGE_BYTES).await };
         ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
             deliveries.retries_read(no, ticket, result, ctx);
         }));

@@ -150,7 +150,8 @@ impl Group {
         self.leases.let_go(token);
         let Some(claim) = self.claims.get_mut(&token) else { return };
         claim.settling = Some(Settling { waits, due: None });
-        let letter = attempt.as_ref().and_then(|attempt| self.letters.of(&self.policy, &claim.event, attempt));
+        let letter =
+            attempt.as_ref().and_then(|attempt| self.letters.of(&self.policy, &claim.event, attempt));
         effects.finishes.push(Finish {
             token,
             group: self.identity.name.clone(),

@@ -3,7 +3,6 @@
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::{Deliveries, groups::GroupNo, pending::MarksWanted};
-use crate::store::GroupKey;
 
 /// Events of one page: quick to read, so that other readers have their turn.
 const PAGE_MARKS: usize = if cfg!(test) { 4 } else { 4_096 };
@@ -29,16 +28,16 @@ impl Deliveries {
     }
 
     fn read_marks(&mut self, no: GroupNo, wanted: MarksWanted, ctx: &mut Context<Self>) {
-        self.counting = true;
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
         let MarksWanted { after, until } = wanted;
-        let read = async move { store.open_marks(&hub, GroupKey::DEFAULT, after, until, PAGE_MARKS).await };
+        let Some(group) = self.groups.get(no).map(|group| group.identity().clone()) else { return };
+        self.counting = true;
+        let read = async move { store.open_marks(&hub, group.key(), after, until, PAGE_MARKS).await };
         ctx.spawn(read.into_actor(self).map(move |read, deliveries, ctx| {
             deliveries.counting = false;
             match read {
                 Ok(page) => {
-                    let more = page.more.then_some(page.scanned);
-                    match deliveries.groups.marks(no, &page.marks, more) {
+                    match deliveries.groups.marks(no, &page.marks, page.more.then_some(page.scanned)) {
                         Some(next) => deliveries.read_marks(no, next, ctx),
                         None => deliveries.count(ctx),
                     }

@@ -38,6 +38,7 @@ use crate::{
         outlet::{ClaimPush, LinkId, Outlet},
     },
     event::{Group as Name, Pattern, PatternIndex, Uid},
+    store::GroupKey,
     wire::{Attempt, Req, Token},
 };
 
@@ -83,6 +84,14 @@ pub struct Identity {
     pub name: Option<Name>,
     /// Outcomes of earlier rounds don't count.
     pub round: u32,
+}
+
+impl Identity {
+    /// As the store knows it.
+    #[must_use]
+    pub fn key(&self) -> GroupKey<'_> {
+        GroupKey { name: self.name.as_deref().unwrap_or_default(), round: self.round }
+    }
 }
 
 /// Bindings, consumers and claims of one group.

@@ -11,17 +11,17 @@ use super::{
 };
 use crate::{
     actors::{clock::Now, dispatched::Dispatched},
-    store::{GroupKey, OpenPage, StoreError},
+    store::{OpenPage, StoreError},
 };
 
 impl Deliveries {
     pub(super) fn read_page(&mut self, id: i64, page: PageWanted, ctx: &mut Context<Self>) {
-        let Some((_, domain, name)) = self.groups.patterns(id) else { return };
+        let Some((group, domain, name)) = self.groups.patterns(id) else { return };
+        let group = group.identity().clone();
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
         let read = async move {
-            store
-                .open_page(&hub, GroupKey::DEFAULT, page.after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES)
-                .await
+            let patterns = (&domain, &name);
+            store.open_page(&hub, group.key(), page.after, patterns, PAGE_EVENTS, PAGE_BYTES).await
         };
         ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
             deliveries.page(id, page, result, ctx);

@@ -32,7 +32,7 @@ impl Groups {
         self.iter_mut().find_map(|group| Some((group.identity().no, group.want_marks()?)))
     }
 
-    /// Open events that were asked for, by number; `more`: there may be others. Returns what is to be read next.
+    /// Open events that were asked for, by number, up to `read`; none: that was all. Returns what is to be read next.
     pub fn marks(&mut self, no: GroupNo, marks: &[OpenMark], read: Option<u64>) -> Option<MarksWanted> {
         self.get_mut(no)?.marks(marks, read)
     }

@@ -2,6 +2,7 @@
 
 mod binding;
 mod budget;
+mod changes;
 mod consumer;
 mod count;
 mod effects;
@@ -17,20 +18,26 @@ mod pages;
 mod pending;
 mod policy;
 mod snapshot;
+mod standing;
+mod start;
 #[cfg(test)]
 mod tests;
 mod tick;
 mod tokens;
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use groups::GroupNo;
 pub use message::{
-    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Held, Holder, Holding, InFlight,
-    LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
+    AwaitOutcome, ChangeGroup, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, GroupStanding, Held,
+    Holder, Holders, Holding, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded, Redriven, Reserved,
+    Settle, Settled, Standings, Stop,
 };
 pub use policy::Policy;
 
@@ -91,11 +98,11 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 ///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
 ///   for outcomes; which events npm links were told of.
-/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`Holder`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`]
-///   from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the
-///   journal; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
+/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`ChangeGroup`], [`Holders`], [`Standings`], [`AwaitOutcome`],
+///   [`ForgetOutcome`], [`LinkGone`] from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] and
+///   [`Redriven`] from the journal; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
-///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
+///   outcomes, attempts, claims of shared events, bindings, cursors and changes of groups to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
 ///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
 /// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again, and counted.
@@ -112,6 +119,11 @@ pub struct Deliveries {
     /// the same key is another.
     joining: HashMap<ConsumerKey, u64>,
     joins: u64,
+    /// Groups whose bindings are being made, with how many. Meanwhile no cursor of them is saved: it could pass what
+    /// those still want.
+    making: HashMap<Option<GroupName>, usize>,
+    /// Groups that are being changed otherwise, or removed.
+    changing: HashSet<Option<GroupName>>,
     /// What waits is being counted.
     counting: bool,
     ticks: u32,
@@ -119,7 +131,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
+measured!(Deliveries: Consume, Stop, Settle, ChangeGroup, Redriven, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holders, Standings, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -186,6 +198,8 @@ impl Deliveries {
             feeds: Feeds::default(),
             joining: HashMap::new(),
             joins: 0,
+            making: HashMap::new(),
+            changing: HashSet::new(),
             counting: false,
             ticks: 0,
             awaited: Outcomes::default(),
@@ -318,7 +332,7 @@ impl Handler<Recorded> for Deliveries {
             // Only where the event has its outcome, or is gone, nobody else is to get it.
             let again = result.as_ref().is_err_and(|fault| !ENDED.contains(&fault.code.as_str()));
             if !again {
-                self.tell(&event_id);
+                self.tell(&event_id, self.groups.name_of(token).cloned());
             }
             if result.is_err() && !again {
                 self.groups.be_unsure(token);
@@ -334,14 +348,6 @@ impl Handler<Recorded> for Deliveries {
             self.groups.default_mut().reserved(token, won, now, &mut effects);
         }
         self.apply(effects, ctx);
-    }
-}
-
-impl Handler<Holder> for Deliveries {
-    type Result = Option<Uid>;
-
-    fn handle(&mut self, message: Holder, _: &mut Self::Context) -> Self::Result {
-        self.groups.default_group().holder(message.0).cloned()
     }
 }
 

@@ -184,7 +184,7 @@ async fn bring_up(
         keep_alive: config.npm.keep_alive,
         tls: commission.tls(),
         revoked: commission.revoked(),
-        connection: connection_config(&config, welcome),
+        connection: connection_config(&config, id.clone(), welcome),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
     let thread = arbiters.first().map(Arbiter::handle);
@@ -352,9 +352,10 @@ fn core_parts(
     }
 }
 
-fn connection_config(config: &HubConfig, welcome: Welcome) -> ConnectionConfig {
+fn connection_config(config: &HubConfig, hub: Uid, welcome: Welcome) -> ConnectionConfig {
     let limits = &config.limits;
     ConnectionConfig {
+        hub,
         welcome,
         records: Limits { record_bytes: clamp(limits.record_bytes()), units: limits.units as usize },
         parse: ParseLimits { data_bytes: clamp(limits.data_bytes) },

@@ -116,6 +116,15 @@ impl Binding {
         }
     }
 
+    /// It goes on from there, whatever it had.
+    pub fn go_to(&mut self, start_seq: u64) {
+        self.start_seq = start_seq;
+        self.loaded = start_seq.saturating_sub(1);
+        self.waiting = BTreeMap::new();
+        self.bytes = 0;
+        self.mode = if self.consumers == 0 { Mode::Idle { behind: true } } else { Mode::Lagging(None) };
+    }
+
     /// Whether this event is one of its own.
     #[must_use]
     pub fn covers(&self, event: &Dispatched) -> bool {
@@ -152,6 +161,12 @@ impl Binding {
             Some((first, _)) => self.loaded.min(first.saturating_sub(1)),
             None => self.loaded,
         }
+    }
+
+    /// The oldest event that waits in memory.
+    #[must_use]
+    pub fn first(&self) -> Option<u64> {
+        self.waiting.first_key_value().map(|(seq, _)| *seq)
     }
 
     /// How many events wait in memory.

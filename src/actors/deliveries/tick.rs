@@ -35,7 +35,11 @@ impl Deliveries {
     /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
     pub(super) fn save_cursors(&mut self) {
         let hub = &self.config.hub;
+        let making = &self.making;
         let save = |group: &mut Group| {
+            if making.contains_key(&group.identity().name) {
+                return None;
+            }
             let seq = group.unsaved()?;
             let group = group.identity().name.as_ref().map(ToString::to_string).unwrap_or_default();
             Some(Write::Cursor { hub: hub.clone(), group, seq })

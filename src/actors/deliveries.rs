@@ -1,5 +1,6 @@
 //! Groups, credit and claims: who gets which event to work on, and what becomes of it.
 
+mod back_off;
 mod binding;
 mod budget;
 mod changes;
@@ -11,12 +12,16 @@ mod group;
 mod groups;
 mod guards;
 mod joins;
+mod leases;
+mod letters;
 mod message;
 mod npm;
 mod outcomes;
 mod pages;
 mod pending;
 mod policy;
+mod retries;
+mod retrying;
 mod snapshot;
 mod standing;
 mod start;
@@ -30,9 +35,9 @@ use std::{
     time::Duration,
 };
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, SpawnHandle};
 
-pub use effects::{Ended, Finish, Reserve, Verdict};
+pub use effects::{Ended, Finish, Reserve, Retry, Verdict};
 pub use groups::GroupNo;
 pub use message::{
     AwaitOutcome, ChangeGroup, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, GroupStanding, Held,
@@ -47,11 +52,12 @@ use self::{
     effects::{Effects, claim_lost},
     feeds::Feeds,
     groups::{Groups, Shared},
+    letters::Letters,
     outcomes::Outcomes,
     tokens::Tokens,
 };
 use super::{
-    clock::now_millis as now,
+    clock::Now,
     journal::{Journal, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
@@ -79,6 +85,10 @@ pub struct DeliveriesConfig {
     /// The most bytes that all consumers of a link may hold un-acked; each may hold one event all the same. Less
     /// than what may wait to be sent on a link, which is cut beyond.
     pub link_bytes: usize,
+    /// How long a claim is held without a word of its holder, if it doesn't ask for another time.
+    pub lease: Duration,
+    /// The most bytes of an event's data.
+    pub data_bytes: usize,
     /// What groups do with events that fail, as far as they have no settings of their own.
     pub policy: Policy,
 }
@@ -127,6 +137,8 @@ pub struct Deliveries {
     /// What waits is being counted.
     counting: bool,
     ticks: u32,
+    /// When the timer of leases and retries runs out, by the steady clock.
+    timer: Option<(SpawnHandle, u64)>,
     awaited: Outcomes,
     _life: Life,
 }
@@ -175,6 +187,8 @@ impl Deliveries {
         let shared = Shared {
             tokens: Tokens::after(epoch.saturating_mul(TOKENS_PER_EPOCH)),
             budget: Budget::new(config.link_bytes),
+            letters: Letters::new(config.data_bytes),
+            seed: epoch ^ head,
             head,
             draining: false,
         };
@@ -202,6 +216,7 @@ impl Deliveries {
             changing: HashSet::new(),
             counting: false,
             ticks: 0,
+            timer: None,
             awaited: Outcomes::default(),
             _life: life,
         }
@@ -233,12 +248,10 @@ impl Deliveries {
             let Finish { event_id, outcome, consumer, .. } = finish;
             tracing::trace!(event.id = %event_id, spoke.id = %consumer, ?outcome, "ended");
         }
-        if !effects.finishes.is_empty() || !effects.ended.is_empty() || !effects.reserves.is_empty() {
-            self.journal.signal(Record {
-                finishes: effects.finishes,
-                ended: effects.ended,
-                claims: effects.reserves,
-            });
+        hub.leases_over.add(effects.over);
+        let Effects { finishes, retries, ended, reserves, .. } = effects;
+        if !(finishes.is_empty() && retries.is_empty() && ended.is_empty() && reserves.is_empty()) {
+            self.journal.signal(Record { finishes, retries, ended, claims: reserves });
         }
         if !effects.npm.is_empty() {
             self.tell_npm(effects.npm);
@@ -246,6 +259,10 @@ impl Deliveries {
         for (id, page) in effects.pages {
             self.read_page(id, page, ctx);
         }
+        for (no, page) in effects.due {
+            self.read_retries(no, page, ctx);
+        }
+        self.set_timer(ctx);
     }
 }
 
@@ -282,13 +299,14 @@ impl Handler<Settle> for Deliveries {
 
     fn handle(&mut self, message: Settle, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
-        let now = now();
+        let now = Now::read();
         let hub = self.metrics.hub();
         for (req, token, verdict) in message.verdicts {
             match &verdict {
                 Verdict::Ack => hub.acks.inc(),
                 Verdict::Nack(_) => hub.nacks.inc(),
                 Verdict::Release => hub.released.inc(),
+                Verdict::Extend(_) => hub.extends.inc(),
             }
             self.groups.settle(&message.outlet, req, token, verdict, now, &mut effects);
         }
@@ -304,7 +322,7 @@ impl Handler<LinkGone> for Deliveries {
         self.joining.retain(|key, _| key.link != link);
         self.feeds.link_gone(link);
         let mut effects = Effects::default();
-        self.groups.link_gone(link, now(), &mut effects);
+        self.groups.link_gone(link, Now::read(), &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -315,7 +333,7 @@ impl Handler<Dispatch> for Deliveries {
     fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
         let Dispatch { events, npm } = message;
         let mut effects = Effects::default();
-        self.groups.dispatch(&events, npm, now(), &mut effects);
+        self.groups.dispatch(&events, npm, Now::read(), &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -325,20 +343,22 @@ impl Handler<Recorded> for Deliveries {
 
     fn handle(&mut self, message: Recorded, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
-        let now = now();
+        let now = Now::read();
         let Recorded { settled, attempts, reserved } = message;
         self.groups.attempts_recorded(&attempts, &mut effects);
         for Settled { event_id, token, outcome, result } in settled {
             // Only where the event has its outcome, or is gone, nobody else is to get it.
             let again = result.as_ref().is_err_and(|fault| !ENDED.contains(&fault.code.as_str()));
-            if !again {
+            if !again && outcome.is_some() {
                 self.tell(&event_id, self.groups.name_of(token).cloned());
             }
             if result.is_err() && !again {
                 self.groups.be_unsure(token);
             }
-            if result.is_ok() {
-                self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc();
+            match outcome.filter(|_| result.is_ok()) {
+                Some(outcome) => self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc(),
+                None if result.is_ok() => self.metrics.hub().retries.inc(),
+                None => {}
             }
             if let Some((outlet, req)) = self.groups.recorded(token, again, now, &mut effects) {
                 outlet.answer(req, result.map(|()| Answer::Done));

@@ -343,6 +343,8 @@ fn core_parts(
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
+            lease: limits.lease,
+            data_bytes: clamp(limits.data_bytes),
             policy: Policy::default(),
         },
         scheduler: SchedulerConfig { poll: config.schedules.poll },

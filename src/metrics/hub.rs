@@ -28,8 +28,14 @@ pub struct HubMetrics {
     pub nacks: Counter,
     /// Claims handed back unstarted.
     pub released: Counter,
-    /// Claims that ended with their link and were offered again.
+    /// Claims that ended with their link.
     pub reoffered: Counter,
+    /// Claims that ended by their leases.
+    pub leases_over: Counter,
+    /// Leases that were extended, or asked to be.
+    pub extends: Counter,
+    /// Failed attempts after which an event waits for the next one.
+    pub retries: Counter,
     /// Acks and nacks that came too late: the claim was no longer held.
     pub claims_lost: Counter,
     /// Outcomes recorded.
@@ -105,6 +111,9 @@ impl HubMetrics {
             nacks: Counter::default(),
             released: Counter::default(),
             reoffered: Counter::default(),
+            leases_over: Counter::default(),
+            extends: Counter::default(),
+            retries: Counter::default(),
             claims_lost: Counter::default(),
             outcomes: Counters::default(),
             orphans: Counter::default(),

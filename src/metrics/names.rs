@@ -73,7 +73,10 @@ definitions! {
     ACKS: Counter "eventflow_acks" "Acks taken.";
     NACKS: Counter "eventflow_nacks" "Nacks taken.";
     RELEASED: Counter "eventflow_claims_released" "Claims handed back unstarted.";
-    REOFFERED: Counter "eventflow_claims_reoffered" "Claims that ended with their link and were offered again.";
+    REOFFERED: Counter "eventflow_claims_reoffered" "Claims that ended with their link.";
+    LEASES_OVER: Counter "eventflow_leases_over" "Claims that ended by their leases: nothing was heard of their holders in time.";
+    EXTENDS: Counter "eventflow_leases_extended" "Requests to hold a claim for longer.";
+    RETRIES: Counter "eventflow_retries" "Attempts that failed, after which the event waits for the next one.";
     CLAIMS_LOST: Counter "eventflow_claims_lost" "Acks and nacks that came after the claim was lost.";
     OUTCOMES: Counter "eventflow_outcomes" {"outcome"} "Outcomes recorded.";
     ORPHANS: Counter "eventflow_events_orphaned" "Events that matched no binding of the default group when dispatched.";

@@ -111,6 +111,9 @@ impl Renderer {
         out.counter(names::NACKS, &hub.nacks)?;
         out.counter(names::RELEASED, &hub.released)?;
         out.counter(names::REOFFERED, &hub.reoffered)?;
+        out.counter(names::LEASES_OVER, &hub.leases_over)?;
+        out.counter(names::EXTENDS, &hub.extends)?;
+        out.counter(names::RETRIES, &hub.retries)?;
         out.counter(names::CLAIMS_LOST, &hub.claims_lost)?;
         out.counters(names::OUTCOMES, &hub.outcomes)?;
         out.counter(names::ORPHANS, &hub.orphans)?;

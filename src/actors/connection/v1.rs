@@ -126,7 +126,10 @@ impl Connection {
             }
             Request::Ack { req, token } => gathered.verdicts.push((req, token, Verdict::Ack)),
             Request::Nack { req, token, options } => {
-                gathered.verdicts.push((req, token, Verdict::Nack(options.reason)));
+                gathered.verdicts.push((req, token, Verdict::Nack(options)));
+            }
+            Request::Extend { req, token, options } => {
+                gathered.verdicts.push((req, token, Verdict::Extend(options.lease)));
             }
             Request::Release { req, token } => gathered.verdicts.push((req, token, Verdict::Release)),
             Request::Ping(n) => self.reply(&Reply::Pong(n)),

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     actors::{
-        clock::now_millis as now,
+        clock::{Now, now_millis as now},
         journal::Alter,
         outlet::{AmendPermit, Outlet, Word},
     },
@@ -178,7 +178,7 @@ impl Deliveries {
         let fault = unbound(&domain, &name, asked.group.as_ref());
         let done = move |deliveries: &mut Self, _, ctx: &mut Context<Self>| {
             let mut effects = Effects::default();
-            deliveries.groups.unbind(no, id, now(), &mut effects);
+            deliveries.groups.unbind(no, id, Now::read(), &mut effects);
             deliveries.end_consumers(&mut effects, &fault);
             deliveries.apply(effects, ctx);
             deliveries.count(ctx);
@@ -237,7 +237,7 @@ impl Deliveries {
     /// later would find it.
     fn remove(&mut self, no: GroupNo, name: Name, asked: Asked, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
-        let Some(group) = self.groups.take_out(no, now(), &mut effects) else {
+        let Some(group) = self.groups.take_out(no, Now::read(), &mut effects) else {
             let fault = not_found(asked.group.as_ref());
             asked.answer(Err(fault));
             return;
@@ -299,8 +299,8 @@ impl Handler<Redriven> for Deliveries {
 
     fn handle(&mut self, message: Redriven, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
-        if let Some(group) = self.groups.find(message.group.as_ref()).and_then(|no| self.groups.get_mut(no)) {
-            group.look_at_retries(&mut effects);
+        if let Some(no) = self.groups.find(message.group.as_ref()) {
+            self.groups.look_at_retries(no, Now::read(), &mut effects);
         }
         self.apply(effects, ctx);
     }

@@ -32,6 +32,8 @@ pub struct Consumer {
     pub binding: i64,
     /// Handlers that run at once at the client: so many of what it holds are attempts under way.
     pub concurrency: usize,
+    /// How long each claim is held without a word, in milliseconds.
+    pub lease: u64,
     /// Gets no more events.
     pub stopped: bool,
     /// It stands in its binding's turn.
@@ -55,12 +57,14 @@ impl Consumer {
         credit: usize,
         credit_bytes: usize,
         concurrency: usize,
+        lease: u64,
     ) -> Self {
         Self {
             outlet,
             uid,
             binding,
             concurrency: concurrency.max(1),
+            lease,
             stopped: false,
             queued: false,
             credit: credit.max(1),
@@ -97,6 +101,12 @@ impl Consumer {
         let weight = self.held.remove(&token).unwrap_or(0);
         self.held_bytes -= weight;
         weight
+    }
+
+    /// Whether it was handed that and said nothing of it yet.
+    #[must_use]
+    pub fn holds(&self, token: Token) -> bool {
+        self.held.contains_key(&token)
     }
 
     /// Whether it holds no event un-acked.

@@ -15,12 +15,15 @@ use super::{
     budget::Budget,
     consumer::{Consumer, ConsumerKey},
     effects::{Effects, Verdict},
-    group::{Group, Identity},
+    group::{Group, Identity, Next},
+    letters::Letters,
     policy::Policy,
+    retries::RetriesPage,
     tokens::Tokens,
 };
 use crate::{
     actors::{
+        clock::Now,
         dispatched::Dispatched,
         outlet::{LinkId, Outlet},
     },
@@ -52,6 +55,10 @@ pub struct Shared {
     pub budget: Budget,
     /// The last event that was dispatched.
     pub head: u64,
+    /// Writes dead letters.
+    pub letters: Letters,
+    /// Another one with each start: spreads the times of retries.
+    pub seed: u64,
     /// Nothing is handed out any more.
     pub draining: bool,
 }
@@ -195,7 +202,7 @@ impl Groups {
         no: GroupNo,
         key: ConsumerKey,
         consumer: Consumer,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         if no != GroupNo::DEFAULT {
@@ -237,7 +244,7 @@ impl Groups {
         &mut self,
         events: &[Arc<Dispatched>],
         npm: BTreeMap<u64, Vec<Outlet>>,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         self.default.dispatch(events, npm, now, effects);
@@ -266,7 +273,7 @@ impl Groups {
     }
 
     /// A page that [`Effects::pages`] asked for.
-    pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
+    pub fn page(&mut self, id: i64, page: Page, now: Now, effects: &mut Effects) {
         if let Some(group) = self.get_mut(self.whose(id)) {
             group.page(id, page, now, effects);
         }
@@ -298,7 +305,7 @@ impl Groups {
         req: Req,
         token: Token,
         verdict: Verdict,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         // A claim of a group that is no more is as lost as one that nobody knows.
@@ -312,7 +319,7 @@ impl Groups {
         &mut self,
         token: Token,
         again: bool,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) -> Option<(Outlet, Req)> {
         let waits = self.of_token(token).recorded(token, again, now, effects);
@@ -335,7 +342,7 @@ impl Groups {
     }
 
     /// The link is gone: what its consumers hold is offered again at once.
-    pub fn link_gone(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
+    pub fn link_gone(&mut self, link: LinkId, now: Now, effects: &mut Effects) {
         self.default.link_gone(link, now, effects);
         self.of_link(link, |group| group.link_gone(link, now, effects));
         self.links.remove(&link);
@@ -348,7 +355,7 @@ impl Groups {
     }
 
     /// What is to be done by the clock.
-    pub fn due(&mut self, now: i64, effects: &mut Effects) {
+    pub fn due(&mut self, now: Now, effects: &mut Effects) {
         self.iter_mut().for_each(|group| group.due(now, effects));
         self.follow(now, effects);
         self.forget_retired();
@@ -358,9 +365,38 @@ impl Groups {
         }
     }
 
+    /// When [`Self::due`] has something to do, as far as is known.
+    #[must_use]
+    pub fn next(&self) -> Next {
+        self.iter().map(Group::next).fold(Next::default(), Next::earlier)
+    }
+
+    /// Others have changed what waits for a retry in this group.
+    pub fn look_at_retries(&mut self, no: GroupNo, now: Now, effects: &mut Effects) {
+        if let Some(group) = self.get_mut(no) {
+            group.look_at_retries(now, effects);
+        }
+        self.follow(now, effects);
+    }
+
+    /// A page that [`Effects::due`] asked for.
+    pub fn retries_page(&mut self, no: GroupNo, page: RetriesPage, now: Now, effects: &mut Effects) {
+        if let Some(group) = self.get_mut(no) {
+            group.retries_page(page, now, effects);
+        }
+        self.follow(now, effects);
+    }
+
+    /// It couldn't be read.
+    pub fn retries_failed(&mut self, no: GroupNo, ticket: u64, now: Now) {
+        if let Some(group) = self.get_mut(no) {
+            group.retries_failed(ticket, now);
+        }
+    }
+
     /// What follows from what one group did for others: its claims can be found, and consumers of a link that holds
     /// less have their turn.
-    fn follow(&mut self, now: i64, effects: &mut Effects) {
+    fn follow(&mut self, now: Now, effects: &mut Effects) {
         while let Some((link, by)) = effects.unblocked.pop() {
             if by != GroupNo::DEFAULT {
                 self.default.turns_of(link, now, effects);

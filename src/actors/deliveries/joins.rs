@@ -8,10 +8,15 @@ use super::{
     consumer::{Consumer, ConsumerKey},
     effects::Effects,
     groups::{GroupNo, MOST_GROUPS},
+    leases::granted,
     start::start_seq,
 };
 use crate::{
-    actors::{clock::now_millis as now, journal::Bind, outlet::Word},
+    actors::{
+        clock::{Now, now_millis as now},
+        journal::Bind,
+        outlet::Word,
+    },
     event::{Fault, Group as Name, code},
     store,
     wire::Answer,
@@ -65,10 +70,11 @@ impl Deliveries {
             options.credit.min(self.config.credit) as usize,
             self.config.credit_bytes,
             options.concurrency as usize,
+            granted(options.lease, u64::try_from(self.config.lease.as_millis()).unwrap_or(u64::MAX)),
         );
         message.outlet.answer(message.req, Ok(Answer::Position(self.groups.head())));
         let mut effects = Effects::default();
-        self.groups.join(no, key, consumer, now(), &mut effects);
+        self.groups.join(no, key, consumer, Now::read(), &mut effects);
         self.apply(effects, ctx);
     }
 

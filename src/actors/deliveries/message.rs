@@ -37,7 +37,7 @@ pub struct Consume {
     pub domain: Pattern,
     /// Of which names.
     pub name: Pattern,
-    /// Credit and concurrency.
+    /// Credit, concurrency and lease.
     pub options: ConsumeOptions,
 }
 mail!(Consume => ());
@@ -150,8 +150,8 @@ pub struct Settled {
     pub event_id: EventId,
     /// The claim.
     pub token: Token,
-    /// What was to be recorded.
-    pub outcome: Outcome,
+    /// The outcome that was to be recorded; none: it is tried again after a time.
+    pub outcome: Option<Outcome>,
     /// Whether it was.
     pub result: Result<(), Fault>,
 }

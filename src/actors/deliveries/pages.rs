@@ -10,7 +10,7 @@ use super::{
     effects::Effects,
 };
 use crate::{
-    actors::{clock::now_millis as now, dispatched::Dispatched},
+    actors::{clock::Now, dispatched::Dispatched},
     store::{OpenPage, StoreError},
 };
 
@@ -46,7 +46,7 @@ impl Deliveries {
                     .collect();
                 let mut effects = Effects::default();
                 let page = Page { ticket: page.ticket, rows, scanned, more };
-                self.groups.page(id, page, now(), &mut effects);
+                self.groups.page(id, page, Now::read(), &mut effects);
                 self.apply(effects, ctx);
             }
             Err(error) => {

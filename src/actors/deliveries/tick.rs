@@ -4,7 +4,7 @@ use actix::Context;
 
 use super::{Deliveries, effects::Effects, group::Group};
 use crate::{
-    actors::{clock::now_millis as now, journal::Note},
+    actors::{clock::Now, journal::Note},
     store::Write,
 };
 
@@ -17,7 +17,7 @@ impl Deliveries {
     pub(super) fn tick(&mut self, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
         self.groups.want_pages(&mut effects);
-        self.groups.due(now(), &mut effects);
+        self.groups.due(Now::read(), &mut effects);
         self.apply(effects, ctx);
         self.look(ctx);
         self.ask_claims(ctx);

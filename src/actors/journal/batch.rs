@@ -58,8 +58,8 @@ pub enum ReplyTo {
         event_id: EventId,
         /// The claim.
         token: Token,
-        /// What was to be recorded.
-        outcome: Outcome,
+        /// The outcome that was to be recorded; none: it waits for a retry.
+        outcome: Option<Outcome>,
     },
     /// Deliveries, that an attempt of this group is no longer under way.
     Attempt(GroupNo),

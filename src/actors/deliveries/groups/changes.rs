@@ -1,7 +1,7 @@
 //! Groups that change: settings, bindings that go, the place that one has come to, groups that end.
 
 use super::{Effects, Group, GroupNo, Groups, Name, Policy};
-use crate::{event::Pattern, store, wire::GroupSettings};
+use crate::{actors::clock::Now, event::Pattern, store, wire::GroupSettings};
 
 /// A group that was taken out, to be put back if the store keeps it.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Groups {
     }
 
     /// A binding of the group goes.
-    pub fn unbind(&mut self, no: GroupNo, id: i64, now: i64, effects: &mut Effects) {
+    pub fn unbind(&mut self, no: GroupNo, id: i64, now: Now, effects: &mut Effects) {
         let Some((_, domain, name)) = self.patterns(id) else { return };
         if let Some(group) = self.get_mut(no) {
             group.unbind(id, effects);
@@ -46,7 +46,7 @@ impl Groups {
     }
 
     /// Takes a named group out: its name is free, and nobody gets its events any more.
-    pub fn take_out(&mut self, no: GroupNo, now: i64, effects: &mut Effects) -> Option<TakenOut> {
+    pub fn take_out(&mut self, no: GroupNo, now: Now, effects: &mut Effects) -> Option<TakenOut> {
         let own = self.own(no);
         let group = self.named.get_mut(&no)?;
         let (round, policy, cursor) = (group.identity().round, group.policy().clone(), group.saved());

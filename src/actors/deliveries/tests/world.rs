@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     actors::{
+        clock::Now,
         dispatched::Dispatched,
         outlet::{LinkId, Outlet},
     },
@@ -90,7 +91,7 @@ pub struct World {
     /// Claims to be made; then to be told.
     reserves: Vec<(Token, u64)>,
     reserved: VecDeque<(Token, Option<bool>)>,
-    now: i64,
+    now: Now,
     links: Vec<Outlet>,
     members: BTreeMap<ConsumerKey, Member>,
     /// Un-acked, with the attempt's number.
@@ -129,7 +130,7 @@ impl World {
             npm_link: Outlet::new(LinkId(0), usize::MAX).0,
             reserves: Vec::new(),
             reserved: VecDeque::new(),
-            now: 0,
+            now: Now { wall: 0, steady: 0 },
             links: Vec::new(),
             members: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -271,7 +272,8 @@ impl World {
             }
             Step::SaveCursor => self.cursor = self.group.floor().unwrap_or(self.cursor).max(self.cursor),
             Step::Tick => {
-                self.now += 1_000;
+                self.now.wall += 1_000;
+                self.now.steady += 1_000;
                 self.group.want_pages(&mut effects);
                 self.group.due(self.now, &mut effects);
                 self.want_marks();

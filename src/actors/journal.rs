@@ -5,6 +5,7 @@ mod batch;
 mod due;
 mod message;
 mod npm;
+mod outcomes;
 mod redrive;
 mod sequence;
 mod snapshot;
@@ -28,7 +29,7 @@ pub use sequence::{Place, Sequence};
 use self::batch::{Batch, Bounds, Job, Reply, ReplyTo};
 use super::{
     clock::{now_micros, now_millis},
-    deliveries::Reserve,
+    deliveries::{Ended, Reserve},
     life::{Halt, Life},
     mail::measured,
     snapshot::Snapshot,
@@ -289,19 +290,16 @@ impl Handler<Record> for Journal {
     fn handle(&mut self, message: Record, ctx: &mut Self::Context) {
         let at = now_millis();
         for finish in message.finishes {
-            let reply = ReplyTo::Claim {
-                event_id: finish.event_id.clone(),
-                token: finish.token,
-                outcome: finish.outcome,
-            };
-            self.enqueue(batch::finish(finish, at, self.config.hub.clone()), 0, reply);
+            let (write, weight, claimed) = outcomes::finish(finish, at, self.config.hub.clone());
+            self.enqueue(write, weight, ReplyTo::Claim(claimed));
         }
-        for ended in message.ended {
-            self.enqueue(
-                Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)),
-                0,
-                ReplyTo::Attempt(ended.of),
-            );
+        for retry in message.retries {
+            let (write, claimed) = outcomes::retry(retry, self.config.hub.clone());
+            self.enqueue(write, 0, ReplyTo::Claim(claimed));
+        }
+        for Ended { of, event_id, attempt } in message.ended {
+            let row = outcomes::attempt_row(event_id, attempt);
+            self.enqueue(Write::Attempt(row), 0, ReplyTo::Attempt(of));
         }
         for Reserve { token, event_id, consumer } in message.claims {
             self.enqueue(Write::Claim { event_id, consumer, at }, 0, ReplyTo::Reserve(token));

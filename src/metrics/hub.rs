@@ -34,6 +34,8 @@ pub struct HubMetrics {
     pub leases_over: Counter,
     /// Leases that were extended, or asked to be.
     pub extends: Counter,
+    /// Dead-letter events published.
+    pub letters: Counter,
     /// Failed attempts after which an event waits for the next one.
     pub retries: Counter,
     /// Acks and nacks that came too late: the claim was no longer held.
@@ -113,6 +115,7 @@ impl HubMetrics {
             reoffered: Counter::default(),
             leases_over: Counter::default(),
             extends: Counter::default(),
+            letters: Counter::default(),
             retries: Counter::default(),
             claims_lost: Counter::default(),
             outcomes: Counters::default(),

@@ -76,6 +76,7 @@ definitions! {
     REOFFERED: Counter "eventflow_claims_reoffered" "Claims that ended with their link.";
     LEASES_OVER: Counter "eventflow_leases_over" "Claims that ended by their leases: nothing was heard of their holders in time.";
     EXTENDS: Counter "eventflow_leases_extended" "Requests to hold a claim for longer.";
+    LETTERS: Counter "eventflow_dead_letters" "Dead events that were published as events of their own.";
     RETRIES: Counter "eventflow_retries" "Attempts that failed, after which the event waits for the next one.";
     CLAIMS_LOST: Counter "eventflow_claims_lost" "Acks and nacks that came after the claim was lost.";
     OUTCOMES: Counter "eventflow_outcomes" {"outcome"} "Outcomes recorded.";

@@ -113,6 +113,7 @@ impl Renderer {
         out.counter(names::REOFFERED, &hub.reoffered)?;
         out.counter(names::LEASES_OVER, &hub.leases_over)?;
         out.counter(names::EXTENDS, &hub.extends)?;
+        out.counter(names::LETTERS, &hub.letters)?;
         out.counter(names::RETRIES, &hub.retries)?;
         out.counter(names::CLAIMS_LOST, &hub.claims_lost)?;
         out.counters(names::OUTCOMES, &hub.outcomes)?;

@@ -90,7 +90,7 @@ pub struct Page {
     pub more: bool,
 }
 
-/// A durable wish of the default group, with the queue that serves it.
+/// A durable wish of a group, with the queue that serves it.
 #[derive(Debug)]
 pub struct Binding {
     /// Of which domains.
@@ -136,6 +136,7 @@ impl Binding {
         self.start_seq = start_seq;
         self.loaded = start_seq.saturating_sub(1);
         self.waiting = BTreeMap::new();
+        self.again = BTreeSet::new();
         self.bytes = 0;
         self.mode = if self.consumers == 0 { Mode::Idle { behind: true } } else { Mode::Lagging(None) };
     }

@@ -10,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+pub use self::changes::TakenOut;
 use super::{
     binding::{Binding, Page},
     budget::Budget,

@@ -42,6 +42,8 @@ impl Deliveries {
                     .map(|open| Waiting {
                         event: Arc::new(Dispatched::new(open.event, open.seq)),
                         attempts: open.attempts,
+                        round: open.round,
+                        due: None,
                     })
                     .collect();
                 let mut effects = Effects::default();

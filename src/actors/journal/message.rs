@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     actors::{
-        deliveries::{Deliveries, Ended, Finish, Reserve},
+        deliveries::{Deliveries, Ended, Finish, Reserve, Retry},
         mail::{Handle, mail},
         outlet::{AmendPermit, Outlet, WindowPermit},
         registry::Registry,
@@ -113,12 +113,14 @@ pub struct Amend {
 }
 mail!(Amend => ());
 
-/// Outcomes, attempts and claims, to be recorded. Each outcome and each claim is reported to deliveries.
+/// Outcomes, attempts and claims, to be recorded. How each went is reported to deliveries.
 #[derive(Debug)]
 pub struct Record {
     /// Claims that end.
     pub finishes: Vec<Finish>,
-    /// Attempts that ended without an outcome.
+    /// Attempts that failed, after which the events wait for the next.
+    pub retries: Vec<Retry>,
+    /// Other attempts that ended without an outcome.
     pub ended: Vec<Ended>,
     /// Claims that npm spokes may make too.
     pub claims: Vec<Reserve>,

@@ -6,8 +6,6 @@ use crate::{event::PatternIndex, store};
 impl Group {
     /// A binding goes. Its consumers end; what they hold stays theirs.
     pub fn unbind(&mut self, id: i64, effects: &mut Effects) {
-        let Some(binding) = self.bindings.remove(&id) else { return };
-        self.index.remove(&binding.domain, &binding.name, &id);
         let of_it = |stopped: bool, binding: i64| !stopped && binding == id;
         let consumers = self.consumers.iter();
         let ending: Vec<_> = consumers
@@ -17,6 +15,9 @@ impl Group {
         for (key, outlet) in ending {
             self.stop(key);
             effects.ended_consumers.push((outlet, key.sub));
+        }
+        if let Some(binding) = self.bindings.remove(&id) {
+            self.index.remove(&binding.domain, &binding.name, &id);
         }
         // What only this one wanted waits for nobody any more.
         self.pending.doubt();
@@ -28,6 +29,7 @@ impl Group {
         self.identity.round = round;
         self.cursor.go_to(start_seq.saturating_sub(1));
         self.bindings.values_mut().for_each(|binding| binding.go_to(start_seq));
+        self.retries.forget();
         self.pending.doubt();
         self.want_pages(effects);
     }
@@ -50,6 +52,9 @@ impl Group {
         let claims = &self.claims;
         self.taken.retain(|_, token| claims.contains_key(token));
         self.deleted.clear();
+        self.overdue.clear();
+        self.retries.forget();
+        self.active = 0;
     }
 
     /// Its bindings, as the store knows them.

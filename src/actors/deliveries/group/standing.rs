@@ -59,7 +59,7 @@ impl Group {
         (!claim.reserving).then(|| Holder {
             group: self.identity.name.clone(),
             consumer: claim.uid.clone(),
-            round: self.identity.round,
+            round: claim.round,
             attempts: claim.attempts,
             since: claim.started,
             until: None,

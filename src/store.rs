@@ -26,6 +26,7 @@ mod migration;
 mod page;
 mod readers;
 mod removed;
+mod replay;
 mod retries;
 mod room;
 mod schedules;
@@ -53,7 +54,8 @@ pub use groups::{GroupCounts, GroupKey, GroupRow, HeldKey, Letter, Redriven};
 pub use hubs::HubRow;
 pub use leaves::LogLine;
 pub use page::{LogKey, PidKey};
-pub use removed::Removed;
+pub use removed::{Removed, RemovedMark};
+pub use replay::{Place as EventPlace, ReplayPage};
 pub use retries::{RetryEvent, RetryPage};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
@@ -114,6 +116,8 @@ pub enum Durability {
 pub struct Store {
     writer: Arc<sqlite::Writer>,
     readers: readers::Readers,
+    /// How many may replay at once: half of the readers.
+    replays: Arc<tokio::sync::Semaphore>,
     /// None in memory.
     file: Option<Arc<Path>>,
 }

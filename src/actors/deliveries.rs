@@ -159,7 +159,7 @@ pub struct Loaded {
 }
 
 /// What the store knows of a group.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LoadedGroup {
     /// Outcomes of earlier rounds don't count.
     pub round: u32,
@@ -192,12 +192,16 @@ impl Deliveries {
             head,
             draining: false,
         };
-        let mut groups = Groups::new(shared, config.policy.with(&default.settings), default.cursor);
+        let policy = config.policy.with(&default.settings);
+        let mut groups = Groups::new(shared, policy.clone(), default.cursor);
+        groups.set(GroupNo::DEFAULT, default.settings, policy);
         for binding in default.bindings {
             groups.bind(GroupNo::DEFAULT, binding, default.cursor);
         }
         for (name, group) in named {
-            let no = groups.add(name, group.round, config.policy.with(&group.settings), group.cursor);
+            let policy = config.policy.with(&group.settings);
+            let no = groups.add(name, group.round, policy.clone(), group.cursor);
+            groups.set(no, group.settings, policy);
             for binding in group.bindings {
                 groups.bind(no, binding, group.cursor);
             }

@@ -84,6 +84,8 @@ pub mod code {
     pub const CLAIM_LOST: &str = "E_EVENTFLOW_CLAIM_LOST";
     /// The page token belongs to another query or is damaged.
     pub const INVALID_PAGE: &str = "E_EVENTFLOW_INVALID_PAGE";
+    /// A position can't be read, belongs to another hub, or lies beyond what the hub has dispatched.
+    pub const INVALID_POSITION: &str = "E_EVENTFLOW_INVALID_POSITION";
     /// No subscription or consumer of this link has this number.
     pub const UNKNOWN_SUBSCRIPTION: &str = "E_EVENTFLOW_UNKNOWN_SUBSCRIPTION";
     /// The number is in use by another subscription of this link.

@@ -163,6 +163,13 @@ pub(super) fn open_tail(domain: &Pattern, name: &Pattern, values: &mut Vec<Value
          WHERE p.v1_hub = ? AND p.seq > ? AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {}",
         ours("p")
     );
+    patterns(domain, name, &mut tail, values);
+    tail.push_str(" ORDER BY p.seq");
+    tail
+}
+
+/// Narrows down to what these patterns may match: to their beginnings, if wildcards stand in the middle.
+pub(super) fn patterns(domain: &Pattern, name: &Pattern, tail: &mut String, values: &mut Vec<Value>) {
     for (column, pattern) in [("domain", domain), ("name", name)] {
         match pattern.literal_beginning() {
             ("", _) => {}
@@ -176,8 +183,6 @@ pub(super) fn open_tail(domain: &Pattern, name: &Pattern, values: &mut Vec<Value
             }
         }
     }
-    tail.push_str(" ORDER BY p.seq");
-    tail
 }
 
 /// Reads at most `limit` rows and `max_bytes`, at least one row; says whether more follow. The weights are

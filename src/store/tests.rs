@@ -7,6 +7,7 @@ mod log;
 mod memory;
 mod opening;
 mod reads;
+mod replays;
 mod rows;
 
 use sea_orm::ConnectionTrait;

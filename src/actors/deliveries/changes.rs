@@ -10,6 +10,7 @@ use super::{
     ChangeGroup, Deliveries, Redriven, TICK,
     effects::Effects,
     groups::{GroupNo, MOST_GROUPS, TakenOut},
+    joins::made_group,
     policy,
     start::start_seq,
 };
@@ -96,22 +97,26 @@ impl Deliveries {
         self.groups.named() + making + self.changing.iter().filter(is_new).count()
     }
 
-    /// Writes a change; then memory follows.
+    /// Writes a change; then memory follows: `done` gets what the store answered, and the first round of a group that the
+    /// change has made.
     fn alter(
         &mut self,
         asked: Asked,
         write: Write,
-        done: impl FnOnce(&mut Self, Written, &mut Context<Self>) -> Result<GroupChanged, Fault> + 'static,
+        done: impl FnOnce(&mut Self, Written, u32, &mut Context<Self>) -> Result<GroupChanged, Fault> + 'static,
         ctx: &mut Context<Self>,
     ) {
         self.changing.insert(asked.group.clone());
         let (told, answer) = oneshot::channel();
         self.journal.signal(Alter { write, done: told });
-        ctx.spawn(answer.into_actor(self).map(|answer, deliveries, ctx| {
+        let is_new = self.groups.find(asked.group.as_ref()).is_none();
+        let (store, name) = (self.store.clone(), asked.group.clone().filter(|_| is_new));
+        let altered = async move { (answer.await, made_group(&store, name.as_ref()).await) };
+        ctx.spawn(altered.into_actor(self).map(|(answer, round), deliveries, ctx| {
             deliveries.changing.remove(&asked.group);
             match answer {
                 Ok(Ok(written)) => {
-                    let changed = done(deliveries, written, ctx);
+                    let changed = done(deliveries, written, round, ctx);
                     asked.answer(changed);
                 }
                 Ok(Err(fault)) => asked.answer(Err(fault)),
@@ -143,11 +148,11 @@ impl Deliveries {
         }
         let write = Write::SetGroup { name: asked.name(), settings: own.clone(), at: now() };
         let group = asked.group.clone();
-        let done = move |deliveries: &mut Self, _, _: &mut Context<Self>| {
+        let done = move |deliveries: &mut Self, _, round, _: &mut Context<Self>| {
             let policy = deliveries.config.policy.with(&own);
             let no = match group {
                 None => GroupNo::DEFAULT,
-                Some(name) => deliveries.find_or_add(name),
+                Some(name) => deliveries.find_or_add(name, round),
             };
             let settings = Some(policy.settings());
             deliveries.groups.set(no, own, policy);
@@ -158,10 +163,10 @@ impl Deliveries {
     }
 
     /// The group of this name, which the store has made if it wasn't there.
-    pub(super) fn find_or_add(&mut self, name: Name) -> GroupNo {
+    pub(super) fn find_or_add(&mut self, name: Name, round: u32) -> GroupNo {
         let head = self.groups.head();
         let found = self.groups.find(Some(&name));
-        found.unwrap_or_else(|| self.groups.add(name, 1, self.config.policy.clone(), head))
+        found.unwrap_or_else(|| self.groups.add(name, round, self.config.policy.clone(), head))
     }
 
     fn unbind(
@@ -176,7 +181,7 @@ impl Deliveries {
             return Err((no_binding(&domain, &name, asked.group.as_ref()), asked));
         };
         let fault = unbound(&domain, &name, asked.group.as_ref());
-        let done = move |deliveries: &mut Self, _, ctx: &mut Context<Self>| {
+        let done = move |deliveries: &mut Self, _, _, ctx: &mut Context<Self>| {
             let mut effects = Effects::default();
             deliveries.groups.unbind(no, id, Now::read(), &mut effects);
             deliveries.end_consumers(&mut effects, &fault);
@@ -204,7 +209,7 @@ impl Deliveries {
     fn seek_to(&mut self, no: GroupNo, start_seq: u64, asked: Asked, ctx: &mut Context<Self>) {
         let (group, by) = (asked.name(), asked.uid.clone());
         let write = Write::Seek { group, start_seq, hub: self.config.hub.clone(), at: now(), by };
-        let done = move |deliveries: &mut Self, written, ctx: &mut Context<Self>| {
+        let done = move |deliveries: &mut Self, written, _, ctx: &mut Context<Self>| {
             let Written::Sought { round } = written else { return Err(mismatch(&written)) };
             deliveries.go_to(no, start_seq, Some(round), ctx);
             Ok(deliveries.changed(no, 0))
@@ -217,7 +222,7 @@ impl Deliveries {
         let waits = self.groups.get(no).and_then(|group| group.pending()).unwrap_or(0);
         let (group, by) = (asked.name(), asked.uid.clone());
         let write = Write::Purge { group, start_seq, hub: self.config.hub.clone(), at: now(), by };
-        let done = move |deliveries: &mut Self, written, ctx: &mut Context<Self>| {
+        let done = move |deliveries: &mut Self, written, _, ctx: &mut Context<Self>| {
             let Written::Purged { retrying } = written else { return Err(mismatch(&written)) };
             deliveries.go_to(no, start_seq, None, ctx);
             Ok(deliveries.changed(no, waits + retrying))

@@ -18,7 +18,7 @@ use crate::{
         outlet::Word,
     },
     event::{Fault, Group as Name, code},
-    store,
+    store::{self, Store},
     wire::Answer,
 };
 
@@ -116,11 +116,14 @@ impl Deliveries {
             },
             made,
         });
-        ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
+        let is_new = self.groups.find(message.group.as_ref()).is_none();
+        let (store, name) = (self.store.clone(), message.group.clone().filter(|_| is_new));
+        let made = async move { (answer.await, made_group(&store, name.as_ref()).await) };
+        ctx.spawn(made.into_actor(self).map(move |(answer, round), deliveries, ctx| {
             let wanted = deliveries.end_join(&message, join);
             match answer {
                 Ok(Ok(binding)) => {
-                    let (no, id) = deliveries.made_binding(message.group.clone(), binding);
+                    let (no, id) = deliveries.made_binding(message.group.clone(), round, binding);
                     if wanted {
                         deliveries.join(&message, no, id, ctx);
                     } else {
@@ -137,8 +140,8 @@ impl Deliveries {
     }
 
     /// The store has the binding, and its group.
-    fn made_binding(&mut self, group: Option<Name>, binding: store::Binding) -> (GroupNo, i64) {
-        let no = group.map_or(GroupNo::DEFAULT, |name| self.find_or_add(name));
+    fn made_binding(&mut self, group: Option<Name>, round: u32, binding: store::Binding) -> (GroupNo, i64) {
+        let no = group.map_or(GroupNo::DEFAULT, |name| self.find_or_add(name, round));
         if let Some(group) = self.groups.get_mut(no) {
             group.made_binding(binding.start_seq);
         }
@@ -159,6 +162,18 @@ impl Deliveries {
             self.joining.remove(&key);
         }
         wanted
+    }
+}
+
+/// The first round of a group that was just made: above those of one of its name, if that was removed by halves.
+pub(super) async fn made_group(store: &Store, name: Option<&Name>) -> u32 {
+    let Some(name) = name else { return 1 };
+    match store.groups().await {
+        Ok(groups) => groups.iter().find(|row| row.name == name.as_str()).map_or(1, |row| row.round),
+        Err(error) => {
+            tracing::warn!(%error, group = name.as_str(), "the round of a new group can't be read: it is taken for its first");
+            1
+        }
     }
 }
 

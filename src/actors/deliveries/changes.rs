@@ -333,7 +333,7 @@ fn not_found(group: Option<&Name>) -> Fault {
 fn no_binding(domain: &Pattern, name: &Pattern, group: Option<&Name>) -> Fault {
     let (domain, name) = (domain.as_str(), name.as_str());
     Fault::refused(
-        code::GROUP_NOT_FOUND,
+        code::BINDING_NOT_FOUND,
         format!(
             "{} has no binding for the domains {domain:?} and the names {name:?}: `backlog` lists those that it has",
             text(group)

@@ -103,12 +103,6 @@ impl Consumer {
         weight
     }
 
-    /// Whether it was handed that and said nothing of it yet.
-    #[must_use]
-    pub fn holds(&self, token: Token) -> bool {
-        self.held.contains_key(&token)
-    }
-
     /// Whether it holds no event un-acked.
     #[must_use]
     pub fn holds_nothing(&self) -> bool {

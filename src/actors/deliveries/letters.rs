@@ -63,7 +63,7 @@ impl Letters {
     pub fn of(&self, policy: &Policy, dead: &Dispatched, last: &Attempt) -> Option<Box<NewEvent>> {
         let domain = policy.dead_letter.as_ref()?;
         let event = &dead.event;
-        if self.domains.borrow().values().any(|letters| *letters == event.domain) {
+        if *domain == event.domain || self.domains.borrow().values().any(|letters| *letters == event.domain) {
             return None;
         }
         let group = last.group.as_ref().map_or("", |group| group.as_str());

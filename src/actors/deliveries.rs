@@ -3,6 +3,7 @@
 mod back_off;
 mod binding;
 mod budget;
+mod changes;
 mod consumer;
 mod count;
 mod effects;
@@ -22,20 +23,26 @@ mod policy;
 mod retries;
 mod retrying;
 mod snapshot;
+mod standing;
+mod start;
 #[cfg(test)]
 mod tests;
 mod tick;
 mod tokens;
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, SpawnHandle};
 
 pub use effects::{Ended, Finish, Reserve, Retry, Verdict};
 pub use groups::GroupNo;
 pub use message::{
-    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Held, Holder, Holding, InFlight,
-    LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
+    AwaitOutcome, ChangeGroup, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, GroupStanding, Held,
+    Holder, Holders, Holding, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded, Redriven, Reserved,
+    Settle, Settled, Standings, Stop,
 };
 pub use policy::Policy;
 
@@ -101,11 +108,11 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 ///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
 ///   for outcomes; which events npm links were told of.
-/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`Holder`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`]
-///   from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the
-///   journal; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
+/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`ChangeGroup`], [`Holders`], [`Standings`], [`AwaitOutcome`],
+///   [`ForgetOutcome`], [`LinkGone`] from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] and
+///   [`Redriven`] from the journal; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
-///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
+///   outcomes, attempts, claims of shared events, bindings, cursors and changes of groups to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
 ///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
 /// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again, and counted.
@@ -122,6 +129,11 @@ pub struct Deliveries {
     /// the same key is another.
     joining: HashMap<ConsumerKey, u64>,
     joins: u64,
+    /// Groups whose bindings are being made, with how many. Meanwhile no cursor of them is saved: it could pass what
+    /// those still want.
+    making: HashMap<Option<GroupName>, usize>,
+    /// Groups that are being changed otherwise, or removed.
+    changing: HashSet<Option<GroupName>>,
     /// What waits is being counted.
     counting: bool,
     ticks: u32,
@@ -131,7 +143,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
+measured!(Deliveries: Consume, Stop, Settle, ChangeGroup, Redriven, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holders, Standings, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -147,7 +159,7 @@ pub struct Loaded {
 }
 
 /// What the store knows of a group.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LoadedGroup {
     /// Outcomes of earlier rounds don't count.
     pub round: u32,
@@ -180,12 +192,16 @@ impl Deliveries {
             head,
             draining: false,
         };
-        let mut groups = Groups::new(shared, config.policy.with(&default.settings), default.cursor);
+        let policy = config.policy.with(&default.settings);
+        let mut groups = Groups::new(shared, policy.clone(), default.cursor);
+        groups.set(GroupNo::DEFAULT, default.settings, policy);
         for binding in default.bindings {
             groups.bind(GroupNo::DEFAULT, binding, default.cursor);
         }
         for (name, group) in named {
-            let no = groups.add(name, group.round, config.policy.with(&group.settings), group.cursor);
+            let policy = config.policy.with(&group.settings);
+            let no = groups.add(name, group.round, policy.clone(), group.cursor);
+            groups.set(no, group.settings, policy);
             for binding in group.bindings {
                 groups.bind(no, binding, group.cursor);
             }
@@ -200,6 +216,8 @@ impl Deliveries {
             feeds: Feeds::default(),
             joining: HashMap::new(),
             joins: 0,
+            making: HashMap::new(),
+            changing: HashSet::new(),
             counting: false,
             ticks: 0,
             timer: None,
@@ -336,7 +354,7 @@ impl Handler<Recorded> for Deliveries {
             // Only where the event has its outcome, or is gone, nobody else is to get it.
             let again = result.as_ref().is_err_and(|fault| !ENDED.contains(&fault.code.as_str()));
             if !again && outcome.is_some() {
-                self.tell(&event_id);
+                self.tell(&event_id, self.groups.name_of(token).cloned());
             }
             if result.is_err() && !again {
                 self.groups.be_unsure(token);
@@ -354,14 +372,6 @@ impl Handler<Recorded> for Deliveries {
             self.groups.default_mut().reserved(token, won, now, &mut effects);
         }
         self.apply(effects, ctx);
-    }
-}
-
-impl Handler<Holder> for Deliveries {
-    type Result = Option<Uid>;
-
-    fn handle(&mut self, message: Holder, _: &mut Self::Context) -> Self::Result {
-        self.groups.default_group().holder(message.0).cloned()
     }
 }
 

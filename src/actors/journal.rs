@@ -6,6 +6,7 @@ mod due;
 mod message;
 mod npm;
 mod outcomes;
+mod redrive;
 mod sequence;
 mod snapshot;
 mod trouble;
@@ -20,8 +21,8 @@ use tokio::sync::watch;
 
 pub use due::RunDue;
 pub use message::{
-    Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record,
-    Storing, Take,
+    Alter, Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing,
+    Record, Storing, Take,
 };
 pub use sequence::{Place, Sequence};
 
@@ -59,11 +60,11 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Record`] and
-///   [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and
+/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Record`],
+///   [`Bind`] and [`Alter`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and
 ///   [`Snapshot`] from the hub.
-/// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
-///   deliveries, `Scheduled` to the scheduler.
+/// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` and
+///   `Redriven` to deliveries, `Scheduled` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit, npm publishes by their links' windows: both are always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
@@ -89,7 +90,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Take, Amend, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
+measured!(Journal: Connect, Publish, Take, Amend, RunDue, Record, Bind, Alter, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -173,12 +174,12 @@ impl Journal {
         self.report(&results, ctx);
         let told = batch::tell(replies, results, self.metrics.hub());
         self.take_again(told.refused, ctx);
-        for (write, deleting) in told.again {
+        for (write, reply) in told.again {
             if self.closed {
-                amend::interrupt(deleting);
+                amend::interrupt(reply);
             } else {
                 // Behind what waits: a long deletion holds nobody up.
-                self.enqueue(write, amend::WEIGHT, ReplyTo::Deleter(deleting));
+                self.enqueue(write, amend::WEIGHT, reply);
             }
         }
         let Some(peers) = &self.peers else { return };
@@ -190,6 +191,9 @@ impl Journal {
         }
         if !told.gone.is_empty() || !told.owed.is_empty() {
             peers.registry.signal(super::registry::Deleted { gone: told.gone, owed: told.owed });
+        }
+        for group in told.redriven {
+            peers.deliveries.signal(super::deliveries::Redriven { group });
         }
         if !told.recorded.is_empty() {
             peers.deliveries.signal(told.recorded);
@@ -309,6 +313,15 @@ impl Handler<Bind> for Journal {
 
     fn handle(&mut self, message: Bind, ctx: &mut Self::Context) {
         self.enqueue(Write::Bind(message.binding), 0, ReplyTo::Binding(message.made));
+        self.pump(ctx);
+    }
+}
+
+impl Handler<Alter> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Alter, ctx: &mut Self::Context) {
+        self.enqueue(message.write, 0, ReplyTo::Alterer(message.done));
         self.pump(ctx);
     }
 }

@@ -51,6 +51,8 @@ pub struct HubMetrics {
     /// Events of the default group that wait for a consumer, in memory or in the database: as of the last count and what
     /// happened since.
     pub pending: Gauge,
+    /// How long the oldest event of any group has been waiting or in somebody's hands, in seconds.
+    pub oldest_pending: Gauge,
     /// Events of the default group that consumers hold.
     pub in_flight: Gauge,
     /// Scheduled events whose time is yet to come, as of the last count and what happened since.
@@ -127,6 +129,7 @@ impl HubMetrics {
             outcomes: Counters::default(),
             orphans: Counter::default(),
             pending: Gauge::default(),
+            oldest_pending: Gauge::default(),
             in_flight: Gauge::default(),
             schedules_waiting: Gauge::default(),
             schedules_executed: Counter::default(),

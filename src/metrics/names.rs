@@ -83,8 +83,9 @@ definitions! {
     CLAIMS_LOST: Counter "eventflow_claims_lost" "Acks and nacks that came after the claim was lost.";
     OUTCOMES: Counter "eventflow_outcomes" {"outcome"} "Outcomes recorded.";
     ORPHANS: Counter "eventflow_events_orphaned" "Events that matched no binding of the default group when dispatched.";
-    PENDING: Gauge "eventflow_events_pending" "Events of the default group that wait for a consumer.";
-    IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events of the default group that consumers hold.";
+    PENDING: Gauge "eventflow_events_pending" "Events that wait for a consumer, once for each group.";
+    OLDEST_PENDING: Gauge "eventflow_oldest_pending_seconds" "Since when the oldest event waits or is in a consumer's hands, in any group; 0: none does.";
+    IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events that consumers hold, once for each group.";
     WAITS: Gauge "eventflow_waits" "Events and outcomes that links wait for.";
 
     SCHEDULES: Gauge "eventflow_schedules_waiting" "Scheduled events whose time is yet to come.";

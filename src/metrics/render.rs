@@ -121,6 +121,7 @@ impl Renderer {
         out.counters(names::OUTCOMES, &hub.outcomes)?;
         out.counter(names::ORPHANS, &hub.orphans)?;
         out.gauge(names::PENDING, &hub.pending)?;
+        out.gauge(names::OLDEST_PENDING, &hub.oldest_pending)?;
         out.gauge(names::IN_FLIGHT, &hub.in_flight)?;
         out.gauge(names::SCHEDULES, &hub.schedules_waiting)?;
         out.counter(names::SCHEDULES_EXECUTED, &hub.schedules_executed)?;

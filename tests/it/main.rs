@@ -33,6 +33,7 @@ mod layering;
 mod log_level;
 mod logs;
 mod looking_in;
+mod named_groups;
 mod npm_consumers;
 mod npm_online;
 mod npm_publishers;

@@ -90,7 +90,7 @@ pub struct Page {
     pub more: bool,
 }
 
-/// A durable wish of the default group, with the queue that serves it.
+/// A durable wish of a group, with the queue that serves it.
 #[derive(Debug)]
 pub struct Binding {
     /// Of which domains.
@@ -129,6 +129,16 @@ impl Binding {
             mode: Mode::Idle { behind: true },
             tickets: 0,
         }
+    }
+
+    /// It goes on from there, whatever it had.
+    pub fn go_to(&mut self, start_seq: u64) {
+        self.start_seq = start_seq;
+        self.loaded = start_seq.saturating_sub(1);
+        self.waiting = BTreeMap::new();
+        self.again = BTreeSet::new();
+        self.bytes = 0;
+        self.mode = if self.consumers == 0 { Mode::Idle { behind: true } } else { Mode::Lagging(None) };
     }
 
     /// Whether this event is one of its own.
@@ -178,6 +188,12 @@ impl Binding {
             Some((first, _)) => self.loaded.min(first.saturating_sub(1)),
             None => self.loaded,
         }
+    }
+
+    /// The oldest event that waits in memory.
+    #[must_use]
+    pub fn first(&self) -> Option<u64> {
+        self.waiting.first_key_value().map(|(seq, _)| *seq)
     }
 
     /// How many events wait in memory.

@@ -9,7 +9,7 @@ use crate::{
         outlet::{ClaimPush, LinkId, Outlet},
     },
     event::{EventId, Fault, Group, NewEvent, Outcome, Pid, Uid, code},
-    wire::{Attempt, NackOptions, Req, Token},
+    wire::{Attempt, NackOptions, Req, Sub, Token},
 };
 
 /// What a consumer says of a claim.
@@ -115,6 +115,8 @@ pub struct Effects {
     /// Links that had all that they may hold and now have less: consumers of other groups than this one may have waited
     /// for that.
     pub unblocked: Vec<(LinkId, GroupNo)>,
+    /// Consumers that end since their binding or their group does.
+    pub ended_consumers: Vec<(Outlet, Sub)>,
     /// Events that matched no binding of the default group.
     pub orphans: u64,
     /// Claims that came back from lost links.

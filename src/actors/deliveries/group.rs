@@ -1,12 +1,14 @@
 //! The pure state of a group: bindings, consumers, claims. It decides who gets what and returns effects as data;
 //! it takes `now` and reads no clock.
 
+mod changes;
 mod count;
 mod cursor;
 mod deleted;
 mod ends;
 mod retrying;
 mod shared;
+mod standing;
 mod state;
 
 use std::{
@@ -242,13 +244,6 @@ impl Group {
     /// Nothing is handed out from here on.
     pub fn drain(&mut self) {
         self.draining = true;
-    }
-
-    /// Who holds the event of this sequence number.
-    #[must_use]
-    pub fn holder(&self, seq: u64) -> Option<&Uid> {
-        let claim = self.taken.get(&seq).and_then(|token| self.claims.get(token));
-        claim.filter(|claim| !claim.reserving).map(|claim| &claim.uid)
     }
 
     /// Everything at or below it has an outcome or no matching binding; none while there is no binding.

@@ -1,6 +1,8 @@
 //! All groups of this hub: the default one, which is always there, and those that have a name. Pure, as each
 //! [`Group`] is: this finds the groups that an event, a claim, a binding or a link concerns.
 
+mod changes;
+mod standing;
 mod sums;
 
 use std::{
@@ -8,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+pub use self::changes::TakenOut;
 use super::{
     binding::{Binding, Page},
     budget::Budget,
@@ -27,7 +30,7 @@ use crate::{
     },
     event::{Group as Name, Pattern, PatternIndex},
     store::{self, Gone},
-    wire::{Req, Token},
+    wire::{GroupSettings, Req, Token},
 };
 
 /// The number of a group among those of this start of the hub; never used twice.
@@ -71,6 +74,8 @@ pub struct Groups {
     index: PatternIndex<GroupNo>,
     /// Ids of bindings, by group and patterns.
     known: HashMap<(GroupNo, Pattern, Pattern), i64>,
+    /// What groups have set themselves.
+    own: HashMap<GroupNo, GroupSettings>,
     /// Whose a binding is, of named groups.
     bindings: HashMap<i64, GroupNo>,
     /// In which named groups a link has or had consumers.
@@ -92,6 +97,7 @@ impl Groups {
             names: HashMap::new(),
             index: PatternIndex::default(),
             known: HashMap::new(),
+            own: HashMap::new(),
             bindings: HashMap::new(),
             links: HashMap::new(),
             tokens: HashMap::new(),
@@ -113,7 +119,13 @@ impl Groups {
     /// How many have a name.
     #[must_use]
     pub fn named(&self) -> usize {
-        self.named.len()
+        self.names.len()
+    }
+
+    /// The last event that was dispatched.
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.shared.head
     }
 
     /// The default group.
@@ -160,10 +172,10 @@ impl Groups {
         self.known.get(&(no, domain.clone(), name.clone())).copied()
     }
 
-    /// How many bindings there are, those that are being made included.
+    /// How many bindings there are.
     #[must_use]
     pub fn count_bindings(&self) -> usize {
-        self.known.len() + self.iter().map(Group::making).sum::<usize>()
+        self.known.len()
     }
 
     /// Adds a binding of this group that nobody consumes yet; everything of it up to `loaded` is settled.
@@ -281,6 +293,12 @@ impl Groups {
         self.iter_mut().for_each(|group| group.want_pages(effects));
     }
 
+    /// The name of the group that has this claim; none is the default one.
+    #[must_use]
+    pub fn name_of(&self, token: Token) -> Option<&Name> {
+        self.named.get(self.tokens.get(&token)?)?.identity().name.as_ref()
+    }
+
     /// What a consumer says of a claim that its link holds.
     pub fn settle(
         &mut self,
@@ -341,6 +359,7 @@ impl Groups {
     pub fn due(&mut self, now: Now, effects: &mut Effects) {
         self.iter_mut().for_each(|group| group.due(now, effects));
         self.follow(now, effects);
+        self.forget_retired();
         if self.tokens.len() > FEW_TOKENS.max(2 * self.in_flight()) {
             let named = &self.named;
             self.tokens.retain(|token, no| named.get(no).is_some_and(|group| group.holds(*token)));

@@ -162,6 +162,12 @@ impl Retries {
         self.rewind((i64::MIN, 0));
     }
 
+    /// The group goes on elsewhere: nothing that memory has counts, and what the database has is looked at anew.
+    pub fn forget(&mut self) {
+        let tickets = self.tickets;
+        *self = Self { tickets, ..Self::default() };
+    }
+
     /// Whether a page should be read now. Asked again only after [`Self::page`] or [`Self::page_failed`].
     pub fn want_page(&mut self, now: i64) -> Option<RetriesWanted> {
         if self.next().is_none_or(|at| at > now) {

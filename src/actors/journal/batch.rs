@@ -13,6 +13,7 @@ use super::{
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
     outcomes::{self, Claimed},
+    redrive::{self, Redriving},
     sequence::Sequence,
 };
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Append, Event, Fault, NewEvent, Uid, code},
+    event::{Append, Event, Fault, Group, NewEvent, Uid, code},
     metrics::{HubMetrics, Refusal},
     store::{Binding, Due, Gone, Placed, StoreError, Write, Written},
     wire::{Answer, Published, Req, Token},
@@ -60,6 +61,10 @@ pub enum ReplyTo {
     Reserve(Token),
     /// The registry, of what an npm link has published.
     Npm(NpmPublish),
+    /// The link that asked for a redrive.
+    Redriver(Redriving),
+    /// Whoever changes a group.
+    Alterer(oneshot::Sender<Result<Written, Fault>>),
     /// Whoever made the binding.
     Binding(oneshot::Sender<Result<Binding, Fault>>),
     /// Nobody: a failure is logged.
@@ -218,8 +223,10 @@ pub struct Told {
     pub gone: Vec<Gone>,
     /// Answers to deletions, to be given once nobody hands out what is gone.
     pub owed: Vec<Owed>,
-    /// Deletions that aren't at their end.
-    pub again: Vec<(Write, Deleting)>,
+    /// Deletions and redrives that aren't at their end.
+    pub again: Vec<(Write, ReplyTo)>,
+    /// Groups of which events are tried again.
+    pub redriven: Vec<Option<Group>>,
 }
 
 /// Answers the publishers, and gathers what the rest of the core must hear.
@@ -261,6 +268,11 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 let _ = done.send(due::ran(result, &mut told.committed, metrics));
             }
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
+            ReplyTo::Redriver(redriving) => redrive::redriven(redriving, result, &mut told),
+            ReplyTo::Alterer(done) => {
+                // Whoever asked may be gone: the change stays all the same.
+                let _ = done.send(result.map_err(Fault::from));
+            }
             ReplyTo::Claim(claimed) => {
                 let letter = if let Events::One(event, seq) = events { Some((event, seq)) } else { None };
                 let Told { recorded, committed, .. } = &mut told;

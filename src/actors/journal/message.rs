@@ -11,8 +11,8 @@ use crate::{
         scheduler::Scheduler,
     },
     event::{Append, EventId, Fault, NewEvent, Uid},
-    store::{Binding, Write},
-    wire::{Association, Deletion, Req},
+    store::{Binding, Write, Written},
+    wire::{Association, Deletion, Redrive, Req},
 };
 
 /// Whom the journal tells. Comes once, before all else.
@@ -86,6 +86,8 @@ pub enum Amendment {
     Cancel(EventId),
     /// An event or a log goes.
     Delete(Deletion),
+    /// Dead events are tried again.
+    Redrive(Redrive),
 }
 
 /// One change that a link asks for.
@@ -134,6 +136,16 @@ pub struct Bind {
     pub made: oneshot::Sender<Result<Binding, Fault>>,
 }
 mail!(Bind => ());
+
+/// A change of a group, and who hears how it went.
+#[derive(Debug)]
+pub struct Alter {
+    /// The change.
+    pub write: Write,
+    /// Gets what the store answers.
+    pub done: oneshot::Sender<Result<Written, Fault>>,
+}
+mail!(Alter => ());
 
 /// Rows that nobody waits for: cursors, log rows.
 #[derive(Debug)]

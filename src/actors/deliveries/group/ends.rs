@@ -196,11 +196,12 @@ impl Group {
             let of = self.identity.no;
             effects.ended.push(Ended { of, event_id: claim.event.event.id.clone(), attempt });
         }
-        if claim.due.is_none() {
-            self.pending.came(claim.event.seq);
-        }
         let mut matched = Vec::new();
         self.matching(&claim.event, &mut matched);
+        // Its binding may be gone, or have passed it over.
+        if claim.due.is_none() && !matched.is_empty() {
+            self.pending.came(claim.event.seq);
+        }
         effects.tell(claim.event.clone(), claim.tell);
         let waiting = Waiting { event: claim.event, attempts, round: claim.round, due: claim.due };
         self.place(waiting, &matched, now, effects);

@@ -449,7 +449,7 @@ const SHOWN_TAIL: usize = 768;
 const LEFT_OUT: &str = " … ";
 
 /// The beginning and the end of a long text, each cut between characters.
-fn ends_of(text: String) -> String {
+pub(super) fn ends_of(text: String) -> String {
     if text.len() <= SHOWN_HEAD + LEFT_OUT.len() + SHOWN_TAIL {
         return text;
     }

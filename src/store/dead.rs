@@ -4,7 +4,7 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
-    events::narrow,
+    events::patterns as narrow,
     page::{DeadKey, dead_query},
     sql::{refused, signed, statement, unsigned},
     time,
@@ -173,7 +173,7 @@ impl DeadRows<'_> {
         )
     }
 
-    /// Those above `after` and up to `until`, by number, with their events as `e`; see [`narrow`] for the patterns.
+    /// Those above `after` and up to `until`, by number, with their events as `e`; narrowed by the patterns' beginnings.
     pub(super) fn tail(
         &self,
         patterns: (&Pattern, &Pattern),
@@ -186,7 +186,7 @@ impl DeadRows<'_> {
             tail.push_str(" AND d.seq <= ?");
             values.push(signed(until).into());
         }
-        narrow(patterns, &mut tail, values);
+        narrow(patterns.0, patterns.1, &mut tail, values);
         tail.push_str(" ORDER BY d.seq");
         tail
     }

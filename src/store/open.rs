@@ -4,7 +4,7 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     GroupKey, Store, StoreError,
-    events::{EVENT, event_of, narrow, page_with},
+    events::{EVENT, event_of, page_with, patterns as narrow},
     sql::{ours, refused, signed, statement, unsigned},
 };
 use crate::event::{Event, Pattern, Uid};
@@ -159,7 +159,7 @@ pub(super) fn open_rows(
     rows
 }
 
-/// Those that [`narrow`] lets through, in the order of a page.
+/// Those that the patterns' beginnings let through, in the order of a page.
 pub(super) fn open_tail(
     hub: &Uid,
     group: GroupKey<'_>,
@@ -169,7 +169,7 @@ pub(super) fn open_tail(
     values: &mut Vec<Value>,
 ) -> String {
     let mut tail = open_rows(hub, group, after, until, values);
-    narrow(patterns, &mut tail, values);
+    narrow(patterns.0, patterns.1, &mut tail, values);
     tail.push_str(" ORDER BY p.seq");
     tail
 }

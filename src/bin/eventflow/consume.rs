@@ -26,9 +26,9 @@ const CREDIT: u32 = 64;
 ///
 /// With --exec or --on a command gets the event as JSON on its standard input, and its fields as EVENTFLOW_EVENT_ID,
 /// _TIMESTAMP, _DOMAIN, _NAME, _PID, _RID, _SEQ and _ATTEMPT. Exit code 0: done; any other: failed, with the end of
-/// its standard error as the reason: it is tried again after a while, and after five attempts it is dead. If the shell can't run it at all (126, 127), the event is handed back
-/// and the consumer ends. An event whose name has no command has failed. Without commands each event is printed and
-/// done.
+/// its standard error as the reason, and tried again later, as the group is set; after the last attempt it is dead. If
+/// the shell can't run it at all (126, 127), the event is handed back and the consumer ends. An event whose name has no
+/// command has failed. Without commands each event is printed and done.
 ///
 /// To forgive an error, say so in the command: --exec './work || ./forgive'.
 ///

@@ -186,7 +186,8 @@ impl<'a> Letters<'a> {
     }
 
     fn plan(&self, script: &mut Script) {
-        let events: Vec<&Event> = self.0.iter().map(|(event, ..)| &**event).collect();
+        let events: Vec<(&Event, i64)> =
+            self.0.iter().map(|(event, ..)| (&**event, event.timestamp)).collect();
         let rows: Vec<Row<'_>> = self
             .0
             .iter()

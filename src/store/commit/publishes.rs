@@ -118,7 +118,7 @@ pub(super) fn plan<'a>(
 }
 
 /// Events that are stored, and what is published of them and of others.
-pub(super) fn insert(events: &[&Event], published: &[Row<'_>], script: &mut Script) {
+pub(super) fn insert(events: &[(&Event, i64)], published: &[Row<'_>], script: &mut Script) {
     let mut clock = Clock::default();
     for piece in pieces(events) {
         insert_events(piece, &mut clock, script);

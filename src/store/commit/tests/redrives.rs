@@ -99,7 +99,8 @@ async fn all_that_match_are_redriven_in_parts_and_none_twice() {
 async fn what_an_npm_spoke_left_is_taken_back_if_it_is_named() {
     let store = memory().await;
     store.register_hub(&hub_row("HUB-2")).await.unwrap();
-    let elsewhere = Write::Publish { event: event("h2"), seq: 9, publisher: uid("S"), hub: uid("HUB-2") };
+    let elsewhere =
+        Write::Publish { event: event("h2"), seq: 9, publisher: uid("S"), hub: uid("HUB-2"), expect: None };
     store.commit(vec![publish(event("left"), 1), publish(event("bad"), 2), elsewhere]).await;
     sql(&store, "UPDATE event_published SET consumed_spoke = published, consumer = 'NPM'").await;
     sql(&store, "UPDATE event_published SET failed = published WHERE event_id = 'bad'").await;

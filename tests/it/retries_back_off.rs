@@ -1,8 +1,9 @@
 //! Promise: what failed is tried again, each time after a longer wait, at most so often; then it is dead.
 
-use eventflow::wire::Attempt;
+use eventflow::{pki::Bundle, wire::Attempt};
+use tokio::time::{Duration, Instant};
 
-use crate::support::{Raw, TestHub, until};
+use crate::support::{Raw, TestHub, process::Home, until};
 
 const SOON: &str = r#"{"delay":100,"max_delay":300,"max_attempts":5}"#;
 
@@ -118,4 +119,47 @@ async fn each_group_tries_again_by_its_own_settings() {
     .await;
     drop((patient, quick));
     hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_killed_hub_keeps_when_each_is_due_and_how_often_it_failed() {
+    let home = Home::new();
+    let hub = home.start().await;
+    let bundle = Bundle::read(home.data().join("operator.toml")).unwrap();
+    let link = async || Raw::connect(&bundle, ("127.0.0.1", home.port())).await.greeted().await;
+    let mut worker = link().await;
+    worker.set("", r#"{"delay":100,"max_delay":100,"max_attempts":3}"#).await;
+    worker.consume("", "orders", r#"{"credit":1}"#).await;
+    worker.publish("orders", "soon").await;
+    assert_eq!(nack(&mut worker, "{}").await, 1);
+    assert_eq!(nack(&mut worker, r#"{"delay":1}"#).await, 2);
+    let last = worker.claim().await;
+    assert_eq!(last.attempt, 3);
+    // This one is in a consumer's hands when the hub dies; the other waits.
+    worker.publish("orders", "later").await;
+    assert_eq!(worker.ask(&["extend", "9", &last.token, "{}"]).await, ["ok", "9"]);
+    let mut other = link().await;
+    other.consume("", "orders", r#"{"credit":1}"#).await;
+    let began = Instant::now();
+    assert_eq!(nack(&mut other, r#"{"delay":3000}"#).await, 1);
+    hub.kill().await;
+    drop((worker, other));
+
+    let mut hub = home.start().await;
+    let mut worker = link().await;
+    worker.consume("", "orders", r#"{"credit":2}"#).await;
+    let again = worker.claim().await;
+    assert_eq!((&*again.id, again.attempt), ("soon", 3), "a hub that dies counts for nothing");
+    assert_eq!(worker.ask(&["nack", "9", &again.token, "{}"]).await, ["ok", "9"]);
+    let again = worker.claim().await;
+    assert_eq!((&*again.id, again.attempt), ("later", 2));
+    assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
+    assert_eq!(worker.ask(&["ack", "9", &again.token]).await, ["ok", "9"]);
+    let spoke = home.spoke().await;
+    assert_eq!(spoke.show("soon").await.unwrap().1.state, "dead", "three attempts were all");
+    assert_eq!(spoke.show("later").await.unwrap().1.state, "success");
+    spoke.close().await;
+    drop(worker);
+    hub.signal("TERM");
+    assert!(hub.ended().await.success());
 }

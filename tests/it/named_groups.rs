@@ -207,7 +207,7 @@ async fn a_wait_for_the_outcome_in_a_group_hears_of_that_group_alone() {
     spoke.outcome("e1", PATIENCE).await.unwrap();
     let claim = billing.next().await.unwrap();
     assert_eq!(spoke.group("billing").outcome_now("e1").await.unwrap(), None, "it is still open there");
-    let traced = spoke.show("e1").await.unwrap().trace;
+    let (_, traced) = spoke.show("e1").await.unwrap();
     let of_group = traced.groups.iter().find(|group| group.group.is_some()).expect("its group is told of");
     assert_eq!((of_group.state.as_str(), of_group.round), ("claimed", 1));
     assert!(of_group.consumer.is_some() && of_group.since.is_some() && of_group.due.is_some());

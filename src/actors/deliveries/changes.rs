@@ -352,7 +352,7 @@ fn named_only() -> Fault {
 fn unbound(domain: &Pattern, name: &Pattern, group: Option<&Name>) -> Fault {
     let (domain, name) = (domain.as_str(), name.as_str());
     Fault::refused(
-        code::GROUP_NOT_FOUND,
+        code::BINDING_NOT_FOUND,
         format!(
             "the binding of {} for the domains {domain:?} and the names {name:?} was removed",
             text(group)

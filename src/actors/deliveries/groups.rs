@@ -4,6 +4,8 @@
 mod changes;
 mod standing;
 mod sums;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, HashMap},

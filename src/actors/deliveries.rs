@@ -42,9 +42,9 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler, SpawnHandle};
 pub use effects::{Ended, Finish, Reserve, Retry, Verdict};
 pub use groups::GroupNo;
 pub use message::{
-    AwaitOutcome, ChangeGroup, Consume, Deleted, Dispatch, Drain, Expired, Floor, ForgetOutcome, GroupStanding,
-    Held, HeldOf, HeldSeqs, Holder, Holders, Holding, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded,
-    Redriven, Reserved, Settle, Settled, Standings, Stop,
+    AwaitOutcome, ChangeGroup, Consume, Deleted, Dispatch, Drain, Expired, Floor, ForgetOutcome,
+    GroupStanding, Held, HeldOf, HeldSeqs, Holder, Holders, Holding, InFlight, LinkGone, NpmCame, NpmLeft,
+    Panic, Recorded, Redriven, Reserved, Settle, Settled, Standings, Stop,
 };
 pub use policy::Policy;
 

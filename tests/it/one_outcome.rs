@@ -104,7 +104,10 @@ async fn a_late_finisher_changes_nothing() {
     assert_eq!(holder.ask(&["ack", "3", &acked]).await[2], LOST, "a second ack");
     assert_eq!(holder.ask(&["nack", "4", &acked, "{}"]).await[2], LOST, "a nack after the ack");
     assert_eq!(holder.ask(&["release", "5", &acked]).await[2], LOST, "a release after the ack");
-    assert_eq!(holder.ask(&["nack", "6", &nacked, r#"{"reason":"no stock","final":true}"#]).await, ["ok", "6"]);
+    assert_eq!(
+        holder.ask(&["nack", "6", &nacked, r#"{"reason":"no stock","final":true}"#]).await,
+        ["ok", "6"]
+    );
     assert_eq!(holder.ask(&["ack", "7", &nacked]).await[2], LOST, "an ack after the nack");
     assert_eq!(other.ask(&["ack", "2", &held]).await[2], LOST, "another link's claim");
     assert_eq!(other.ask(&["ack", "3", "1"]).await[2], LOST, "a token of another epoch");

@@ -295,9 +295,8 @@ fn a_failed_command_is_a_nack_with_its_last_words() {
     let hub = Started::new();
     run(hub.client(&["publish", "orders", "created", "--id", "bad"]), 0);
     run(hub.client(&["publish", "bills", "created", "--id", "kept"]), 0);
-    let consume = |domain: &str, command: &str| {
-        hub.client(&["consume", domain, "--count", "1", "--exec", command])
-    };
+    let consume =
+        |domain: &str, command: &str| hub.client(&["consume", domain, "--count", "1", "--exec", command]);
     let (_, stderr) = run(consume("orders", "echo 'looked' >&2; printf 'no stock' >&2; exit 9"), 1);
     // Its own words as they came, then ours on lines of their own, with its last.
     let expected =

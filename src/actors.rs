@@ -9,6 +9,7 @@
 //! once, and every queue has a bound: see the passport at the top of each actor.
 
 pub mod announcer;
+pub mod backlog;
 pub mod clock;
 pub mod connection;
 pub mod deliveries;

@@ -5,6 +5,8 @@
 //! - `GET /metrics`: all numbers, as OpenMetrics text if `Accept` names it, else as Prometheus' older text.
 //! - `GET /status`, with the operator's token: what hub this is, since when, and its main numbers.
 //! - `GET /actors`, with the token: the state and the numbers of each kind of actor.
+//! - `GET /backlog`, with the token: how all groups stand; with `?group=NAME` one of them, with its bindings and
+//!   consumers (an empty name: the default group).
 //! - `GET /log`, `PUT /log`, with the token: the log level, looked at and changed while the hub runs.
 //! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
 //! - `GET /retention`, with the token: for how long events are kept, by domain, and what would go now.
@@ -21,6 +23,7 @@
 //! connections at once the oldest makes room for a new one, so that probes get in whatever others do.
 
 mod access;
+mod backlog;
 mod backup;
 mod body;
 mod certificates;
@@ -49,6 +52,7 @@ use crate::{
     metrics::{Metrics, Readiness},
 };
 
+pub use backlog::Backlogs;
 pub use backup::{Backup, Snapshot};
 pub use certificates::{
     Certificate, CertificatePage, Certificates, IssueCertificate, IssuedBundle, RevokedCertificates,
@@ -92,6 +96,8 @@ pub struct AdminState {
     pub log: Option<Arc<dyn LogControl>>,
     /// Copies its database.
     pub backup: Arc<dyn Backup>,
+    /// Knows how groups stand.
+    pub backlog: Arc<dyn Backlogs>,
     /// Looks at what retention would do.
     pub retention: Arc<dyn Retention>,
     /// Issues and revokes.

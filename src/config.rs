@@ -59,6 +59,8 @@ pub struct HubConfig {
     pub certificates: CertificateSettings,
     /// What spokes may do.
     pub spokes: SpokesSettings,
+    /// What groups do with events that fail.
+    pub groups: GroupsSettings,
     /// The admin HTTP server.
     pub admin: AdminSettings,
     /// The log on standard error.
@@ -227,6 +229,17 @@ pub struct NpmSettings {
     pub online_timeout: Duration,
 }
 
+/// What groups do with events that fail, as far as they have no settings of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupsSettings {
+    /// After so many attempts an event is dead.
+    pub max_attempts: u32,
+    /// How long the first retry waits; each further one twice as long.
+    pub delay: Duration,
+    /// The longest such wait.
+    pub max_delay: Duration,
+}
+
 /// How scheduled events are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScheduleSettings {
@@ -259,6 +272,11 @@ impl Default for HubConfig {
             admin: AdminSettings::default(),
             log: LogSettings { format: LogFormat::Human, level: LogLevel::Info },
             npm: NpmSettings { keep_alive: Duration::from_secs(60), online_timeout: Duration::from_secs(5) },
+            groups: GroupsSettings {
+                max_attempts: 5,
+                delay: Duration::from_secs(1),
+                max_delay: Duration::from_secs(300),
+            },
             schedules: ScheduleSettings { poll: Duration::from_secs(1) },
         }
     }

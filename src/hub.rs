@@ -32,6 +32,7 @@
 //!   [`config::load`](crate::config::load) makes a [`HubConfig`] of a file's text, variables and flags, as the program
 //!   `eventflow-hub` does.
 
+mod backlog;
 mod backup;
 mod cast;
 mod certificates;

@@ -1,5 +1,6 @@
 //! One link: the session of a spoke or of an npm peer.
 
+mod groups;
 mod message;
 mod npm;
 mod reader;
@@ -57,6 +58,8 @@ use crate::{
 /// What every [`Connection`] of a hub start is told.
 #[derive(Debug, Clone)]
 pub struct ConnectionConfig {
+    /// This hub.
+    pub hub: Uid,
     /// Sent to v1 links.
     pub welcome: Welcome,
     /// Sizes of records.
@@ -267,7 +270,8 @@ impl Connection {
                     connection.waits.drain();
                     connection.say_drain();
                 }
-                Some(Word::Refused(sub)) => connection.forget_consumer(sub),
+                Some(Word::Refused(sub)) => _ = connection.forget_consumer(sub),
+                Some(Word::Ended(sub, fault)) => connection.end_consumer(sub, fault),
                 Some(Word::Online(hub)) => connection.say_online(&hub),
                 None => return,
             }
@@ -376,7 +380,8 @@ impl Connection {
         }
         let Some(read) = self.reads.pop_front() else { return };
         self.reading_now = true;
-        let read = reads::run(read, self.store.clone(), self.core.deliveries.clone(), self.outlet.clone());
+        let (store, deliveries) = (self.store.clone(), self.core.deliveries.clone());
+        let read = reads::run(read, store, deliveries, self.config.hub.clone(), self.outlet.clone());
         ctx.spawn(wrap_future::<_, Self>(read).map(|(), connection, ctx| {
             connection.reading_now = false;
             connection.next_read(ctx);

@@ -1,7 +1,9 @@
 //! Groups, credit and claims: who gets which event to work on, and what becomes of it.
 
+mod back_off;
 mod binding;
 mod budget;
+mod changes;
 mod consumer;
 mod count;
 mod effects;
@@ -11,27 +13,38 @@ mod groups;
 mod guards;
 mod joins;
 mod keeping;
+mod leases;
+mod letters;
 mod message;
 mod npm;
 mod outcomes;
 mod pages;
 mod pending;
 mod policy;
+mod retries;
+mod retrying;
 mod snapshot;
+mod standing;
+mod start;
 #[cfg(test)]
 mod tests;
 mod tick;
 mod tokens;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, SpawnHandle};
 
-pub use effects::{Ended, Finish, Reserve, Verdict};
+pub use effects::{Ended, Finish, Reserve, Retry, Verdict};
 pub use groups::GroupNo;
 pub use message::{
-    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Expired, Floor, ForgetOutcome, Held, HeldOf, HeldSeqs,
-    Holder, Holding, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
+    AwaitOutcome, ChangeGroup, Consume, Deleted, Dispatch, Drain, Expired, Floor, ForgetOutcome,
+    GroupStanding, Held, HeldOf, HeldSeqs, Holder, Holders, Holding, InFlight, LinkGone, NpmCame, NpmLeft,
+    Panic, Recorded, Redriven, Reserved, Settle, Settled, Standings, Stop,
 };
 pub use policy::Policy;
 
@@ -41,11 +54,12 @@ use self::{
     effects::{Effects, claim_lost},
     feeds::Feeds,
     groups::{Groups, Shared},
+    letters::Letters,
     outcomes::Outcomes,
     tokens::Tokens,
 };
 use super::{
-    clock::now_millis as now,
+    clock::Now,
     journal::{Journal, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
@@ -73,6 +87,10 @@ pub struct DeliveriesConfig {
     /// The most bytes that all consumers of a link may hold un-acked; each may hold one event all the same. Less
     /// than what may wait to be sent on a link, which is cut beyond.
     pub link_bytes: usize,
+    /// How long a claim is held without a word of its holder, if it doesn't ask for another time.
+    pub lease: Duration,
+    /// The most bytes of an event's data.
+    pub data_bytes: usize,
     /// What groups do with events that fail, as far as they have no settings of their own.
     pub policy: Policy,
 }
@@ -90,13 +108,14 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 
 /// - **Role**: chooses, for each group, a consumer for each event that a binding of the group matches, and knows what
 ///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
-/// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
-///   for outcomes; which events npm links were told of.
-/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`Holder`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`]
-///   from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`],
-///   [`Expired`] from the journal; [`HeldOf`] from the keeper; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
+/// - **Owns**: bindings, credit, claims and their leases; windows in memory over what the database holds for each binding
+///   and what is due for a retry; the waits for outcomes; which events npm links were told of.
+/// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`ChangeGroup`], [`Holders`], [`Standings`], [`AwaitOutcome`],
+///   [`ForgetOutcome`], [`LinkGone`] from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`],
+///   [`Redriven`] and [`Expired`] from the journal; [`HeldOf`] from the keeper; [`Drain`], [`InFlight`], [`Floor`], [`Halt`],
+///   [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
-///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
+///   outcomes, attempts, claims of shared events, bindings, cursors and changes of groups to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
 ///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
 /// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again, and counted.
@@ -113,14 +132,21 @@ pub struct Deliveries {
     /// the same key is another.
     joining: HashMap<ConsumerKey, u64>,
     joins: u64,
+    /// Groups whose bindings are being made, with how many. Meanwhile no cursor of them is saved: it could pass what
+    /// those still want.
+    making: HashMap<Option<GroupName>, usize>,
+    /// Groups that are being changed otherwise, or removed.
+    changing: HashSet<Option<GroupName>>,
     /// What waits is being counted.
     counting: bool,
     ticks: u32,
+    /// When the timer of leases and retries runs out, by the steady clock.
+    timer: Option<(SpawnHandle, u64)>,
     awaited: Outcomes,
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding, HeldOf, Expired);
+measured!(Deliveries: Consume, Stop, Settle, ChangeGroup, Redriven, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holders, Standings, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding, HeldOf, Expired);
 
 /// What the store knows at the start.
 #[derive(Debug)]
@@ -136,7 +162,7 @@ pub struct Loaded {
 }
 
 /// What the store knows of a group.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LoadedGroup {
     /// Outcomes of earlier rounds don't count.
     pub round: u32,
@@ -164,15 +190,21 @@ impl Deliveries {
         let shared = Shared {
             tokens: Tokens::after(epoch.saturating_mul(TOKENS_PER_EPOCH)),
             budget: Budget::new(config.link_bytes),
+            letters: Letters::new(config.data_bytes),
+            seed: epoch ^ head,
             head,
             draining: false,
         };
-        let mut groups = Groups::new(shared, config.policy.with(&default.settings), default.cursor);
+        let policy = config.policy.with(&default.settings);
+        let mut groups = Groups::new(shared, policy.clone(), default.cursor);
+        groups.set(GroupNo::DEFAULT, default.settings, policy);
         for binding in default.bindings {
             groups.bind(GroupNo::DEFAULT, binding, default.cursor);
         }
         for (name, group) in named {
-            let no = groups.add(name, group.round, config.policy.with(&group.settings), group.cursor);
+            let policy = config.policy.with(&group.settings);
+            let no = groups.add(name, group.round, policy.clone(), group.cursor);
+            groups.set(no, group.settings, policy);
             for binding in group.bindings {
                 groups.bind(no, binding, group.cursor);
             }
@@ -187,8 +219,11 @@ impl Deliveries {
             feeds: Feeds::default(),
             joining: HashMap::new(),
             joins: 0,
+            making: HashMap::new(),
+            changing: HashSet::new(),
             counting: false,
             ticks: 0,
+            timer: None,
             awaited: Outcomes::default(),
             _life: life,
         }
@@ -220,12 +255,10 @@ impl Deliveries {
             let Finish { event_id, outcome, consumer, .. } = finish;
             tracing::trace!(event.id = %event_id, spoke.id = %consumer, ?outcome, "ended");
         }
-        if !effects.finishes.is_empty() || !effects.ended.is_empty() || !effects.reserves.is_empty() {
-            self.journal.signal(Record {
-                finishes: effects.finishes,
-                ended: effects.ended,
-                claims: effects.reserves,
-            });
+        hub.leases_over.add(effects.over);
+        let Effects { finishes, retries, ended, reserves, .. } = effects;
+        if !(finishes.is_empty() && retries.is_empty() && ended.is_empty() && reserves.is_empty()) {
+            self.journal.signal(Record { finishes, retries, ended, claims: reserves });
         }
         if !effects.npm.is_empty() {
             self.tell_npm(effects.npm);
@@ -233,6 +266,10 @@ impl Deliveries {
         for (id, page) in effects.pages {
             self.read_page(id, page, ctx);
         }
+        for (no, page) in effects.due {
+            self.read_retries(no, page, ctx);
+        }
+        self.set_timer(ctx);
     }
 }
 
@@ -269,13 +306,14 @@ impl Handler<Settle> for Deliveries {
 
     fn handle(&mut self, message: Settle, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
-        let now = now();
+        let now = Now::read();
         let hub = self.metrics.hub();
         for (req, token, verdict) in message.verdicts {
             match &verdict {
                 Verdict::Ack => hub.acks.inc(),
                 Verdict::Nack(_) => hub.nacks.inc(),
                 Verdict::Release => hub.released.inc(),
+                Verdict::Extend(_) => hub.extends.inc(),
             }
             self.groups.settle(&message.outlet, req, token, verdict, now, &mut effects);
         }
@@ -291,7 +329,7 @@ impl Handler<LinkGone> for Deliveries {
         self.joining.retain(|key, _| key.link != link);
         self.feeds.link_gone(link);
         let mut effects = Effects::default();
-        self.groups.link_gone(link, now(), &mut effects);
+        self.groups.link_gone(link, Now::read(), &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -302,7 +340,7 @@ impl Handler<Dispatch> for Deliveries {
     fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
         let Dispatch { events, npm } = message;
         let mut effects = Effects::default();
-        self.groups.dispatch(&events, npm, now(), &mut effects);
+        self.groups.dispatch(&events, npm, Now::read(), &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -312,20 +350,22 @@ impl Handler<Recorded> for Deliveries {
 
     fn handle(&mut self, message: Recorded, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
-        let now = now();
+        let now = Now::read();
         let Recorded { settled, attempts, reserved } = message;
         self.groups.attempts_recorded(&attempts, &mut effects);
         for Settled { event_id, token, outcome, result } in settled {
             // Only where the event has its outcome, or is gone, nobody else is to get it.
             let again = result.as_ref().is_err_and(|fault| !ENDED.contains(&fault.code.as_str()));
-            if !again {
-                self.tell(&event_id);
+            if !again && outcome.is_some() {
+                self.tell(&event_id, self.groups.name_of(token).cloned());
             }
             if result.is_err() && !again {
                 self.groups.be_unsure(token);
             }
-            if result.is_ok() {
-                self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc();
+            match outcome.filter(|_| result.is_ok()) {
+                Some(outcome) => self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc(),
+                None if result.is_ok() => self.metrics.hub().retries.inc(),
+                None => {}
             }
             if let Some((outlet, req)) = self.groups.recorded(token, again, now, &mut effects) {
                 outlet.answer(req, result.map(|()| Answer::Done));
@@ -335,14 +375,6 @@ impl Handler<Recorded> for Deliveries {
             self.groups.default_mut().reserved(token, won, now, &mut effects);
         }
         self.apply(effects, ctx);
-    }
-}
-
-impl Handler<Holder> for Deliveries {
-    type Result = Option<Uid>;
-
-    fn handle(&mut self, message: Holder, _: &mut Self::Context) -> Self::Result {
-        self.groups.default_group().holder(message.0).cloned()
     }
 }
 

@@ -5,6 +5,8 @@ mod batch;
 mod due;
 mod message;
 mod npm;
+mod outcomes;
+mod redrive;
 mod sequence;
 mod snapshot;
 mod sweeps;
@@ -20,8 +22,8 @@ use tokio::sync::watch;
 
 pub use due::RunDue;
 pub use message::{
-    Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record,
-    Storing, Take,
+    Alter, Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing,
+    Record, Storing, Take,
 };
 pub use sequence::{Place, Sequence};
 pub use sweeps::Sweep;
@@ -29,7 +31,7 @@ pub use sweeps::Sweep;
 use self::batch::{Batch, Bounds, Job, Reply, ReplyTo};
 use super::{
     clock::{now_micros, now_millis},
-    deliveries::Reserve,
+    deliveries::{Ended, Reserve},
     life::{Halt, Life},
     mail::measured,
     snapshot::Snapshot,
@@ -61,10 +63,10 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
 /// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Sweep`] from the
-///   keeper, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and
-///   [`Snapshot`] from the hub.
-/// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` and
-///   `Expired` to deliveries, `Scheduled` to the scheduler.
+///   keeper, [`Record`], [`Bind`] and [`Alter`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`],
+///   [`Halt`], [`Panic`] and [`Snapshot`] from the hub.
+/// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded`,
+///   `Redriven` and `Expired` to deliveries, `Scheduled` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit, npm publishes by their links' windows: both are always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
@@ -90,7 +92,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Take, Amend, RunDue, Sweep, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
+measured!(Journal: Connect, Publish, Take, Amend, RunDue, Sweep, Record, Bind, Alter, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -174,12 +176,12 @@ impl Journal {
         self.report(&results, ctx);
         let told = batch::tell(replies, results, self.metrics.hub());
         self.take_again(told.refused, ctx);
-        for (write, deleting) in told.again {
+        for (write, reply) in told.again {
             if self.closed {
-                amend::interrupt(deleting);
+                amend::interrupt(reply);
             } else {
                 // Behind what waits: a long deletion holds nobody up.
-                self.enqueue(write, amend::WEIGHT, ReplyTo::Deleter(deleting));
+                self.enqueue(write, amend::WEIGHT, reply);
             }
         }
         let Some(peers) = &self.peers else { return };
@@ -194,6 +196,9 @@ impl Journal {
         }
         if !told.expired.is_empty() {
             peers.deliveries.signal(super::deliveries::Expired(told.expired));
+        }
+        for group in told.redriven {
+            peers.deliveries.signal(super::deliveries::Redriven { group });
         }
         if !told.recorded.is_empty() {
             peers.deliveries.signal(told.recorded);
@@ -305,19 +310,16 @@ impl Handler<Record> for Journal {
     fn handle(&mut self, message: Record, ctx: &mut Self::Context) {
         let at = now_millis();
         for finish in message.finishes {
-            let reply = ReplyTo::Claim {
-                event_id: finish.event_id.clone(),
-                token: finish.token,
-                outcome: finish.outcome,
-            };
-            self.enqueue(batch::finish(finish, at, self.config.hub.clone()), 0, reply);
+            let (write, weight, claimed) = outcomes::finish(finish, at, self.config.hub.clone());
+            self.enqueue(write, weight, ReplyTo::Claim(claimed));
         }
-        for ended in message.ended {
-            self.enqueue(
-                Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)),
-                0,
-                ReplyTo::Attempt(ended.of),
-            );
+        for retry in message.retries {
+            let (write, claimed) = outcomes::retry(retry, self.config.hub.clone());
+            self.enqueue(write, 0, ReplyTo::Claim(claimed));
+        }
+        for Ended { of, event_id, attempt } in message.ended {
+            let row = outcomes::attempt_row(event_id, attempt);
+            self.enqueue(Write::Attempt(row), 0, ReplyTo::Attempt(of));
         }
         for Reserve { token, event_id, consumer } in message.claims {
             self.enqueue(Write::Claim { event_id, consumer, at }, 0, ReplyTo::Reserve(token));
@@ -331,6 +333,15 @@ impl Handler<Bind> for Journal {
 
     fn handle(&mut self, message: Bind, ctx: &mut Self::Context) {
         self.enqueue(Write::Bind(message.binding), 0, ReplyTo::Binding(message.made));
+        self.pump(ctx);
+    }
+}
+
+impl Handler<Alter> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Alter, ctx: &mut Self::Context) {
+        self.enqueue(message.write, 0, ReplyTo::Alterer(message.done));
         self.pump(ctx);
     }
 }

@@ -126,6 +126,8 @@ pub enum Word {
     Drain,
     /// The consumer of this number, which was asked for, doesn't come to be.
     Refused(Sub),
+    /// The consumer of this number gets nothing more: its binding or its group is gone.
+    Ended(Sub, Fault),
     /// Another hub is there. Comes once per link of a peer hub.
     Online(Arc<HubAddress>),
 }
@@ -135,7 +137,7 @@ pub enum Word {
 pub struct Outflow {
     /// What to send. The bytes in it are bounded by the outlet's limit, so the channel itself needs no bound.
     pub frames: mpsc::UnboundedReceiver<Queued>,
-    /// A cut and a drain at most, one word per consumer that is refused, one per peer hub that comes.
+    /// A cut and a drain at most, one word per consumer that is refused or ended, one per peer hub that comes.
     pub words: mpsc::UnboundedReceiver<Word>,
 }
 

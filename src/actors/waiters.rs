@@ -37,6 +37,11 @@ impl<K: Ord, W> Waiters<K, W> {
         round(&self.by, last)
     }
 
+    /// All that is waited for, in order.
+    pub fn all(&self) -> impl Iterator<Item = &K> {
+        self.by.keys()
+    }
+
     /// One more waits.
     pub fn add(&mut self, what: K, who: WaitKey, waiter: W) {
         self.by.entry(what).or_default().insert(who, waiter);

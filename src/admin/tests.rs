@@ -15,6 +15,7 @@ use super::*;
 use crate::{
     event::Fault,
     metrics::{ActorKind, ActorsReport},
+    wire::{Backlog, BacklogQuery},
 };
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -97,6 +98,16 @@ impl Certificates for Stub {
 }
 
 #[async_trait::async_trait]
+impl Backlogs for Stub {
+    async fn backlog(&self, query: BacklogQuery) -> Result<Vec<Backlog>, Fault> {
+        match query.group.as_deref() {
+            Some("nobody") => Err(Fault::refused(code::GROUP_NOT_FOUND, "So.")),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+#[async_trait::async_trait]
 impl Backup for Stub {
     async fn snapshot(&self) -> Result<Snapshot, Fault> {
         Err(Fault::refused(code::BACKUP, "one is being made"))
@@ -137,6 +148,7 @@ impl World {
             ready: receiver,
             token: token.clone(),
             inspect: Arc::new(Stub),
+            backlog: Arc::new(Stub),
             log: Some(Arc::new(Dial::default())),
             certificates: Arc::new(Stub),
             retention: Arc::new(Stub),

@@ -23,6 +23,11 @@ const RELATIONS: &[Relation] = &[
         sentence: "silence must be longer than ping, else every idle link is cut",
     },
     Relation {
+        keys: &["groups.max_delay", "groups.delay"],
+        broken: |config| config.groups.max_delay < config.groups.delay,
+        sentence: "the longest wait for a retry can't be shorter than the first",
+    },
+    Relation {
         keys: &["admin.port", "hub.internal_port"],
         broken: |config| {
             let (hub, admin) = (&config.hub, &config.admin);

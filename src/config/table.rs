@@ -107,6 +107,7 @@ const GIB: u64 = 1 << 30;
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
+const MS: Duration = Duration::from_millis(1);
 const TEN_MS: Duration = Duration::from_millis(10);
 
 /// Every setting, in the order of help and documentation.
@@ -352,8 +353,21 @@ pub(super) static SETTINGS: &[Setting] = &[
         "spokes.may_delete",
         spokes.may_delete,
         form::switch(),
-        "Whether spokes may delete events and logs, and cancel schedules"
+        "Whether spokes may delete events and logs, cancel schedules, redrive events, and remove, purge or seek groups"
     ),
+    setting!(
+        "groups.max_attempts",
+        groups.max_attempts,
+        form::count().within(1, 1_000),
+        "After so many attempts an event is dead, in groups that set nothing else"
+    ),
+    setting!(
+        "groups.delay",
+        groups.delay,
+        form::duration().within(MS, DAY),
+        "How long the first retry waits, in such groups; each further one twice as long"
+    ),
+    setting!("groups.max_delay", groups.max_delay, form::duration().within(MS, DAY), "The longest such wait"),
     setting!("admin.enabled", admin.enabled, form::switch(), "Whether there is an admin HTTP server"),
     setting!("admin.ip", admin.ip, form::ip(), "Address it listens on"),
     setting!("admin.port", admin.port, form::port(), "Port it listens on; 0: any free one"),

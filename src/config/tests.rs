@@ -49,11 +49,11 @@ fn sample(key: &str) -> &'static str {
         "limits.data_bytes" => "2 MiB",
         "certificates.phrase" => "***",
         "admin.enabled" | "spokes.may_delete" => "false",
-        "limits.silence" => "70s",
+        "limits.silence" | "groups.max_delay" => "70s",
         key if key.ends_with("bytes") => "9 MiB",
         key if key.starts_with("certificates.") && !key.ends_with("iterations") => "25h",
         "limits.handshake" | "limits.drain" | "limits.lease" | "limits.ping" | "limits.late_window"
-        | "schedules.poll" => "50s",
+        | "schedules.poll" | "groups.delay" => "50s",
         key if key.starts_with("npm.") => "50s",
         _ => "33",
     }

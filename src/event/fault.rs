@@ -98,6 +98,8 @@ pub mod code {
     pub const GROUP_NOT_FOUND: &str = "E_EVENTFLOW_GROUP_NOT_FOUND";
     /// The event isn't dead in this group, so that there is nothing to redrive.
     pub const NOT_DEAD: &str = "E_EVENTFLOW_NOT_DEAD";
+    /// The group has no binding for these patterns.
+    pub const BINDING_NOT_FOUND: &str = "E_EVENTFLOW_BINDING_NOT_FOUND";
     /// The hub has as many named groups as it keeps.
     pub const TOO_MANY_GROUPS: &str = "E_EVENTFLOW_TOO_MANY_GROUPS";
     /// An entity's id breaks the rules for texts.

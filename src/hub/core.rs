@@ -1,6 +1,6 @@
 //! Makes the core: journal, registry, deliveries and scheduler, from what the store knows. The only place that ties them.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use actix::{Actor, Context};
 use tokio::sync::{mpsc, watch};
@@ -15,8 +15,9 @@ use crate::{
         registry::{Registry, RegistryConfig},
         scheduler::{Scheduler, SchedulerConfig},
     },
+    event::Group,
     metrics::{ActorKind, Metrics, Readiness},
-    store::{Store, StoreError},
+    store::{self, GroupRow, Store, StoreError},
     wire::GroupSettings,
 };
 
@@ -60,14 +61,10 @@ impl CoreParts {
         self.metrics.hub().synchronous.set(synchronous);
         let hub = &self.journal.hub;
         let head = self.store.last_seq(hub).await?;
-        let mut bindings = self.store.bindings().await?;
-        bindings.retain(|binding| binding.group.is_empty());
-        let cursor = self.store.cursor(hub, "").await?.unwrap_or(0);
         // Claims of an earlier generation must not fit: their tokens start lower.
         let epoch = self.epoch.saturating_mul(GENERATIONS).saturating_add(generation);
-        let settings = GroupSettings::default();
-        let default = LoadedGroup { round: 1, settings, bindings, cursor };
-        let loaded = Loaded { default, named: Vec::new(), head, epoch };
+        let (default, named) = self.groups().await?;
+        let loaded = Loaded { default, named, head, epoch };
 
         let journal = self.start(ActorKind::Journal, |meter, _| {
             Journal::new(
@@ -121,6 +118,34 @@ impl CoreParts {
             tracing::error!(%error, "the journal didn't start");
         }
         Ok(Core { journal, registry, deliveries, scheduler })
+    }
+
+    /// The default group, and the others by name.
+    async fn groups(&self) -> Result<(LoadedGroup, Vec<(Group, LoadedGroup)>), StoreError> {
+        let hub = &self.journal.hub;
+        let mut bindings: HashMap<String, Vec<store::Binding>> = HashMap::new();
+        for binding in self.store.bindings().await? {
+            bindings.entry(binding.group.clone()).or_default().push(binding);
+        }
+        let mut all = HashMap::new();
+        for GroupRow { name, settings, round, .. } in self.store.groups().await? {
+            all.insert(name, (settings, round));
+        }
+        // It has a row only if it has settings.
+        all.entry(String::new()).or_insert_with(|| (GroupSettings::default(), 1));
+        let (mut default, mut named) = (None, Vec::new());
+        for (name, (settings, round)) in all {
+            let cursor = self.store.cursor(hub, &name).await?.unwrap_or(0);
+            let group =
+                LoadedGroup { round, settings, bindings: bindings.remove(&name).unwrap_or_default(), cursor };
+            if name.is_empty() {
+                default = Some(group);
+            } else {
+                named.push((Group::from_stored(name), group));
+            }
+        }
+        named.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok((default.unwrap_or_default(), named))
     }
 
     fn life(&self, kind: ActorKind, generation: u64) -> Life {

@@ -14,6 +14,7 @@ use tokio::{
 
 use super::{
     Command, End, HubBuilder, HubError, HubInfo, Started,
+    backlog::BacklogDesk,
     backup::Backups,
     cast::Onlooker,
     certificates::CertificateDesk,
@@ -187,7 +188,7 @@ async fn bring_up(
         keep_alive: config.npm.keep_alive,
         tls: commission.tls(),
         revoked: commission.revoked(),
-        connection: connection_config(&config, welcome),
+        connection: connection_config(&config, id.clone(), welcome),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
     let thread = arbiters.first().map(Arbiter::handle);
@@ -234,6 +235,7 @@ async fn bring_up(
             ready: readiness.subscribe(),
             token: token.clone(),
             inspect: Arc::new(inspector),
+            backlog: Arc::new(BacklogDesk { core: cast.core.clone(), store: store.clone(), hub: id.clone() }),
             certificates: Arc::new(CertificateDesk { warden: warden.clone(), store: store.clone() }),
             backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
             retention: Arc::new(Lookout::new(id.clone(), store.clone(), policies)),
@@ -350,7 +352,14 @@ fn core_parts(
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
-            policy: Policy::default(),
+            lease: limits.lease,
+            data_bytes: clamp(limits.data_bytes),
+            policy: Policy {
+                max_attempts: config.groups.max_attempts,
+                delay: millis(config.groups.delay),
+                max_delay: millis(config.groups.max_delay),
+                ..Policy::default()
+            },
         },
         scheduler: SchedulerConfig { poll: config.schedules.poll },
         epoch,
@@ -359,9 +368,10 @@ fn core_parts(
     }
 }
 
-fn connection_config(config: &HubConfig, welcome: Welcome) -> ConnectionConfig {
+fn connection_config(config: &HubConfig, hub: Uid, welcome: Welcome) -> ConnectionConfig {
     let limits = &config.limits;
     ConnectionConfig {
+        hub,
         welcome,
         records: Limits { record_bytes: clamp(limits.record_bytes()), units: limits.units as usize },
         parse: ParseLimits { data_bytes: clamp(limits.data_bytes) },
@@ -393,6 +403,10 @@ fn link_limits(limits: &LimitSettings) -> LinkLimits {
 fn link_threads() -> Vec<Arbiter> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (1..cores.max(2)).map(|_| Arbiter::new()).collect()
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn clamp(bytes: u64) -> usize {

@@ -36,8 +36,16 @@ pub struct HubMetrics {
     pub nacks: Counter,
     /// Claims handed back unstarted.
     pub released: Counter,
-    /// Claims that ended with their link and were offered again.
+    /// Claims that ended with their link.
     pub reoffered: Counter,
+    /// Claims that ended by their leases.
+    pub leases_over: Counter,
+    /// Leases that were extended, or asked to be.
+    pub extends: Counter,
+    /// Dead-letter events published.
+    pub letters: Counter,
+    /// Failed attempts after which an event waits for the next one.
+    pub retries: Counter,
     /// Acks and nacks that came too late: the claim was no longer held.
     pub claims_lost: Counter,
     /// Outcomes recorded.
@@ -47,6 +55,8 @@ pub struct HubMetrics {
     /// Events of the default group that wait for a consumer, in memory or in the database: as of the last count and what
     /// happened since.
     pub pending: Gauge,
+    /// How long the oldest event of any group has been waiting or in somebody's hands, in seconds.
+    pub oldest_pending: Gauge,
     /// Events of the default group that consumers hold.
     pub in_flight: Gauge,
     /// Scheduled events whose time is yet to come, as of the last count and what happened since.
@@ -117,10 +127,15 @@ impl HubMetrics {
             nacks: Counter::default(),
             released: Counter::default(),
             reoffered: Counter::default(),
+            leases_over: Counter::default(),
+            extends: Counter::default(),
+            letters: Counter::default(),
+            retries: Counter::default(),
             claims_lost: Counter::default(),
             outcomes: Counters::default(),
             orphans: Counter::default(),
             pending: Gauge::default(),
+            oldest_pending: Gauge::default(),
             in_flight: Gauge::default(),
             schedules_waiting: Gauge::default(),
             schedules_executed: Counter::default(),

@@ -77,12 +77,17 @@ definitions! {
     ACKS: Counter "eventflow_acks" "Acks taken.";
     NACKS: Counter "eventflow_nacks" "Nacks taken.";
     RELEASED: Counter "eventflow_claims_released" "Claims handed back unstarted.";
-    REOFFERED: Counter "eventflow_claims_reoffered" "Claims that ended with their link and were offered again.";
+    REOFFERED: Counter "eventflow_claims_reoffered" "Claims that ended with their link.";
+    LEASES_OVER: Counter "eventflow_leases_over" "Claims that ended by their leases: nothing was heard of their holders in time.";
+    EXTENDS: Counter "eventflow_leases_extended" "Requests to hold a claim for longer.";
+    LETTERS: Counter "eventflow_dead_letters" "Dead events that were published as events of their own.";
+    RETRIES: Counter "eventflow_retries" "Attempts that failed, after which the event waits for the next one.";
     CLAIMS_LOST: Counter "eventflow_claims_lost" "Acks and nacks that came after the claim was lost.";
     OUTCOMES: Counter "eventflow_outcomes" {"outcome"} "Outcomes recorded.";
     ORPHANS: Counter "eventflow_events_orphaned" "Events that matched no binding of the default group when dispatched.";
-    PENDING: Gauge "eventflow_events_pending" "Events of the default group that wait for a consumer.";
-    IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events of the default group that consumers hold.";
+    PENDING: Gauge "eventflow_events_pending" "Events that wait for a consumer, once for each group.";
+    OLDEST_PENDING: Gauge "eventflow_oldest_pending_seconds" "Since when the oldest event waits or is in a consumer's hands, in any group; 0: none does.";
+    IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events that consumers hold, once for each group.";
     WAITS: Gauge "eventflow_waits" "Events and outcomes that links wait for.";
 
     SCHEDULES: Gauge "eventflow_schedules_waiting" "Scheduled events whose time is yet to come.";

@@ -115,10 +115,15 @@ impl Renderer {
         out.counter(names::NACKS, &hub.nacks)?;
         out.counter(names::RELEASED, &hub.released)?;
         out.counter(names::REOFFERED, &hub.reoffered)?;
+        out.counter(names::LEASES_OVER, &hub.leases_over)?;
+        out.counter(names::EXTENDS, &hub.extends)?;
+        out.counter(names::LETTERS, &hub.letters)?;
+        out.counter(names::RETRIES, &hub.retries)?;
         out.counter(names::CLAIMS_LOST, &hub.claims_lost)?;
         out.counters(names::OUTCOMES, &hub.outcomes)?;
         out.counter(names::ORPHANS, &hub.orphans)?;
         out.gauge(names::PENDING, &hub.pending)?;
+        out.gauge(names::OLDEST_PENDING, &hub.oldest_pending)?;
         out.gauge(names::IN_FLIGHT, &hub.in_flight)?;
         out.gauge(names::SCHEDULES, &hub.schedules_waiting)?;
         out.counter(names::SCHEDULES_EXECUTED, &hub.schedules_executed)?;

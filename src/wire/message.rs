@@ -375,6 +375,14 @@ pub enum Reply {
         /// The event.
         event: Event,
     },
+    /// `ended, sub, code, message, retry`: this consumer gets nothing more, and its number is free. What it holds stays
+    /// its own unless the group is gone.
+    Ended {
+        /// Which consumer.
+        sub: Sub,
+        /// Why.
+        fault: Fault,
+    },
     /// `online, id, host, port`: another hub is there.
     Online(HubAddress),
     /// `drain`: the hub is stopping. What isn't begun is to be released, the rest to be finished; new work goes to

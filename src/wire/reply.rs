@@ -22,6 +22,7 @@ const FORMS: &[(&str, &str)] = &[
     ("event", "subs, seq, id, timestamp, domain, name, pid, rid, data"),
     ("gap", "sub, json"),
     ("claim", "sub, token, attempt, seq, id, timestamp, domain, name, pid, rid, data"),
+    ("ended", "sub, code, message, retry"),
     ("online", "id, host, port"),
     ("drain", ""),
     ("bye", "code, message, retry"),
@@ -86,6 +87,7 @@ impl Reply {
                 out.extend_from_slice(&event_tail(event));
                 return Ok(());
             }
+            Self::Ended { sub, fault } => Writer::new(out, "ended").number((*sub).into()).fault(fault),
             Self::Online(HubAddress { id, host, port }) => Writer::new(out, "online")
                 .text(id.as_deref().unwrap_or_default())
                 .text(host)
@@ -135,6 +137,9 @@ impl Reply {
                 seq: number("seq", seq)?,
                 event: read_event(&fields, event)?,
             },
+            ("ended", [sub, code, message, retry]) => {
+                Self::Ended { sub: number("sub", sub)?, fault: read_fault(code, message, retry)? }
+            }
             ("online", &[id, host, port]) => Self::Online(HubAddress {
                 id: if id.is_empty() { None } else { Some(id.to_owned()) },
                 host: host.to_owned(),

@@ -591,6 +591,11 @@ fn replies() {
     );
     reply("online␟VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB␟127.0.0.1␟50001␞", &Reply::Online(address()));
     reply("drain␞", &Reply::Drain);
+    let fault = Fault::refused(code::GROUP_NOT_FOUND, "the group \"billing\" was removed");
+    reply(
+        "ended␟2␟E_EVENTFLOW_GROUP_NOT_FOUND␟the group \"billing\" was removed␟␞",
+        &Reply::Ended { sub: 2, fault },
+    );
     reply(
         "bye␟E_EVENTFLOW_HUB_DRAINING␟the hub is stopping␟1000␞",
         &Reply::Bye(Fault::retryable(code::HUB_DRAINING, "the hub is stopping", Duration::from_secs(1))),

@@ -4,13 +4,14 @@ use std::{str::FromStr, time::Duration};
 
 use crate::{
     actors::{
-        deliveries::{Deliveries, Holder},
+        backlog,
+        deliveries::{Deliveries, Holder, Holders},
         mail::Handle,
         outlet::{Frame, Outlet},
     },
-    event::{Domain, EventId, Fault, code},
+    event::{Domain, EventId, Fault, Uid, code},
     store::{Store, StoreError},
-    wire::{Answer, LogQuery, MOST_EVENTS, Req, Trace},
+    wire::{Answer, BacklogQuery, DeadQuery, GroupTrace, LogQuery, MOST_EVENTS, Req, Trace},
 };
 
 /// Reads of one link that may wait.
@@ -54,10 +55,21 @@ pub enum What {
     },
     /// An event and what became of it.
     Show(EventId),
+    /// How groups stand.
+    Backlog(BacklogQuery),
+    /// A page of dead events.
+    Dead {
+        /// Which of them.
+        query: DeadQuery,
+        /// Where to go on; empty: from the start.
+        page: String,
+        /// At most so many; those of a page too.
+        limit: u32,
+    },
 }
 
 /// Reads and answers.
-pub async fn run(read: Read, store: Store, deliveries: Handle<Deliveries>, outlet: Outlet) {
+pub async fn run(read: Read, store: Store, deliveries: Handle<Deliveries>, hub: Uid, outlet: Outlet) {
     let Read { req, what } = read;
     outlet.room().await;
     let result = match what {
@@ -65,6 +77,11 @@ pub async fn run(read: Read, store: Store, deliveries: Handle<Deliveries>, outle
         What::Log { query, page, limit } => log(req, &query, &page, limit, &store, &outlet).await,
         What::Pids { domain, page, limit } => pids(&domain, &page, limit, &store).await,
         What::Show(id) => show(req, id, &store, &deliveries, &outlet).await,
+        What::Backlog(query) => backlog::look(&store, &deliveries, &hub, query).await.map(Answer::Backlog),
+        What::Dead { query, page, limit } => {
+            let page = store.dead_page(&hub, &query, &page, within_page(limit)).await;
+            page.map(|(dead, next)| Answer::Dead { dead, next }).map_err(Fault::from)
+        }
     };
     outlet.answer(req, result);
 }
@@ -116,28 +133,48 @@ async fn show(
 ) -> Result<Answer, Fault> {
     let gone = || StoreError::EventNotFound { id: id.clone() };
     let (event, mut trace) = store.trace(&id).await?.ok_or_else(gone)?;
-    if let Some(seq) = open_seq(&trace) {
-        let holder = deliveries.ask(Holder(seq), HOLDER_DEADLINE).await.map_err(|error| {
+    if let Some(seq) = trace.seq {
+        let holders = deliveries.ask(Holders(seq), HOLDER_DEADLINE).await.map_err(|error| {
             Fault::retryable(
                 code::HUB_BUSY,
                 format!("who holds the event isn't known now: {error}"),
                 HOLDER_DEADLINE,
             )
         })?;
-        if holder.is_none() {
-            // Its claim may have ended between the two looks.
-            (_, trace) = store.trace(&id).await?.ok_or_else(gone)?;
-        }
-        if let Some(holder) = holder {
-            "claimed".clone_into(&mut trace.state);
-            trace.consumer = Some(holder);
+        // A claim may have ended between the two looks.
+        (_, trace) = store.trace(&id).await?.ok_or_else(gone)?;
+        for holder in holders {
+            hold(&mut trace, holder);
         }
     }
     outlet.send(Frame::Item(req, Box::new(event)));
     Ok(Answer::Trace(Box::new(trace)))
 }
 
-/// Where an event without outcome stands in its hub's sequence.
-fn open_seq(trace: &Trace) -> Option<u64> {
-    trace.seq.filter(|_| trace.ended.is_none())
+/// Somebody holds the event in a group: the database doesn't know that.
+fn hold(trace: &mut Trace, holder: Holder) {
+    let Holder { group, consumer, round, attempts, since, until } = holder;
+    if group.is_none() {
+        if trace.ended.is_some() {
+            // Recorded since.
+            return;
+        }
+        "claimed".clone_into(&mut trace.state);
+        trace.consumer = Some(consumer.clone());
+    }
+    let held = GroupTrace {
+        group,
+        state: "claimed".to_owned(),
+        round,
+        attempts,
+        consumer: Some(consumer),
+        since: Some(since),
+        due: until,
+        ended: None,
+    };
+    match trace.groups.iter_mut().find(|known| known.group == held.group) {
+        Some(known) if known.ended.is_none() || known.round < held.round => *known = held,
+        Some(_) => {}
+        None => trace.groups.push(held),
+    }
 }

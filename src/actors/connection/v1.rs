@@ -21,7 +21,7 @@ use crate::{
     },
     event::{Append, EventId, Fault, code},
     metrics::{CutReason, Refusal as Refused},
-    wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, SubscribeOptions, Token},
+    wire::{ConsumeOptions, Hello, Record, Refusal, Reply, Req, Request, Sub, SubscribeOptions, Token},
 };
 
 /// How long a client waits after a mailbox was full.
@@ -66,10 +66,19 @@ impl Connection {
         }
     }
 
-    /// A consumer doesn't come to be: its number is free again.
-    pub(super) fn forget_consumer(&mut self, sub: Sub) {
-        if self.session.remove(sub, Wish::Consumer).is_ok() {
+    /// A consumer doesn't come to be: its number is free again. False: it has been stopped already.
+    pub(super) fn forget_consumer(&mut self, sub: Sub) -> bool {
+        let there = self.session.remove(sub, Wish::Consumer).is_ok();
+        if there {
             self.core.registry.signal(Unwatch { link: self.outlet.id(), sub });
+        }
+        there
+    }
+
+    /// A consumer gets nothing more: its link is told why.
+    pub(super) fn end_consumer(&mut self, sub: Sub, fault: Fault) {
+        if self.forget_consumer(sub) {
+            self.reply(&Reply::Ended { sub, fault });
         }
     }
 
@@ -106,9 +115,22 @@ impl Connection {
                 self.amend(req, Amendment::Dissociate(id, with), gathered);
             }
             Request::Delete { req, what } => self.amend(req, Amendment::Delete(what), gathered),
+            Request::Redrive { req, what } => self.amend(req, Amendment::Redrive(what), gathered),
+            Request::Group { req, group, action } => {
+                // What the link said before of its claims comes first.
+                self.send_on(std::mem::take(gathered));
+                self.change_group(req, group, action);
+            }
+            Request::Backlog { req, query } => self.read(Read { req, what: What::Backlog(query) }),
+            Request::Dead { req, query, page, limit } => {
+                self.read(Read { req, what: What::Dead { query, page, limit } });
+            }
             Request::Ack { req, token } => gathered.verdicts.push((req, token, Verdict::Ack)),
             Request::Nack { req, token, options } => {
-                gathered.verdicts.push((req, token, Verdict::Nack(options.reason)));
+                gathered.verdicts.push((req, token, Verdict::Nack(options)));
+            }
+            Request::Extend { req, token, options } => {
+                gathered.verdicts.push((req, token, Verdict::Extend(options.lease)));
             }
             Request::Release { req, token } => gathered.verdicts.push((req, token, Verdict::Release)),
             Request::Ping(n) => self.reply(&Reply::Pong(n)),
@@ -177,17 +199,18 @@ impl Connection {
                 self.core.registry.signal(Unsubscribe { outlet, req, sub });
                 Ok(())
             }
-            Request::Consume { group: Some(group), .. } => Err(Fault::refused(
-                code::UNSUPPORTED,
-                format!(
-                    "the group {group:?}: this hub has only the default group yet: leave the group empty"
-                ),
-            )),
-            Request::Consume { req, sub, group: None, domain, name, options } => {
+            Request::Consume { group: None, options: ConsumeOptions { from: Some(_), .. }, .. } => {
+                Err(Fault::refused(
+                    code::INVALID_RECORD,
+                    "`from` is for named groups: the default group's bindings start with what nobody wanted of the last \
+                     hours, as the hub's `orphan_keep` says",
+                ))
+            }
+            Request::Consume { req, sub, group, domain, name, options } => {
                 self.session.add(sub, Wish::Consumer)?;
                 let watch = Watch { outlet: outlet.clone(), sub, domain: domain.clone(), name: name.clone() };
                 let uid = self.uid.clone();
-                let consume = Consume { outlet, uid, req, sub, domain, name, options };
+                let consume = Consume { outlet, uid, req, sub, group, domain, name, options };
                 let sent = self.core.registry.offer(watch).and_then(|()| self.core.deliveries.offer(consume));
                 self.taken(sent).inspect_err(|_| {
                     self.core.registry.signal(Unwatch { link, sub });

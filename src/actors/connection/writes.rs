@@ -48,10 +48,11 @@ impl Connection {
     /// Takes a change to what is stored; beyond what a link may have under way it is refused for now.
     pub(super) fn amend(&mut self, req: Req, what: Amendment, gathered: &mut Gathered) {
         self.send_publishes(std::mem::take(&mut gathered.publishes));
-        if matches!(what, Amendment::Delete(_) | Amendment::Cancel(_)) && !self.config.may_delete {
+        let deletes = matches!(what, Amendment::Delete(_) | Amendment::Cancel(_) | Amendment::Redrive(_));
+        if deletes && !self.config.may_delete {
             let fault = Fault::refused(
                 code::NOT_ALLOWED,
-                "this hub lets no spoke delete or cancel anything: its operator may set `spokes.may_delete`",
+                "this hub lets no spoke delete, cancel or redrive anything: its operator may set `spokes.may_delete`",
             );
             self.outlet.answer(req, Err(fault));
             return;

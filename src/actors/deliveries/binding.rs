@@ -4,7 +4,7 @@
 mod tests;
 
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -27,8 +27,20 @@ const LOW_WATER: usize = WINDOW_EVENTS / 4;
 pub struct Waiting {
     /// The event.
     pub event: Arc<Dispatched>,
-    /// Attempts that were counted so far.
+    /// Attempts of its round that were counted so far.
     pub attempts: u32,
+    /// Its round.
+    pub round: u32,
+    /// When it was due for its next attempt, if it has a row that says so: such a one is no matter of cursors.
+    pub due: Option<i64>,
+}
+
+impl Waiting {
+    /// One that nobody had yet.
+    #[must_use]
+    pub fn new(event: Arc<Dispatched>, round: u32) -> Self {
+        Self { event, attempts: 0, round, due: None }
+    }
 }
 
 /// Where a binding stands between memory and database.
@@ -81,7 +93,7 @@ pub struct Page {
     pub more: bool,
 }
 
-/// A durable wish of the default group, with the queue that serves it.
+/// A durable wish of a group, with the queue that serves it.
 #[derive(Debug)]
 pub struct Binding {
     /// Of which domains.
@@ -99,6 +111,8 @@ pub struct Binding {
     consumers: usize,
     waiting: BTreeMap<u64, Waiting>,
     bytes: usize,
+    /// What is due for a retry, by sequence number.
+    again: BTreeSet<u64>,
     /// Everything at or below it was considered.
     loaded: u64,
     mode: Mode,
@@ -119,10 +133,23 @@ impl Binding {
             consumers: 0,
             waiting: BTreeMap::new(),
             bytes: 0,
+            again: BTreeSet::new(),
             loaded: loaded.max(start_seq.saturating_sub(1)),
             mode: Mode::Idle { behind: true },
             tickets: 0,
         }
+    }
+
+    /// It goes on from there, whatever it had.
+    pub fn go_to(&mut self, start_seq: u64) {
+        self.start_seq = start_seq;
+        self.all_from = start_seq;
+        self.starts = Vec::new();
+        self.loaded = start_seq.saturating_sub(1);
+        self.waiting = BTreeMap::new();
+        self.again = BTreeSet::new();
+        self.bytes = 0;
+        self.mode = if self.consumers == 0 { Mode::Idle { behind: true } } else { Mode::Lagging(None) };
     }
 
     /// The same, where some domains start later.
@@ -131,6 +158,12 @@ impl Binding {
         self.all_from = starts.iter().map(|start| start.seq).fold(self.start_seq, u64::max);
         self.starts = starts;
         self
+    }
+
+    /// When some domains start later than others.
+    #[must_use]
+    pub fn starts(&self) -> &[DomainStart] {
+        &self.starts
     }
 
     /// Whether an event of this domain isn't from before its time.
@@ -147,16 +180,25 @@ impl Binding {
             && self.name.matches(&event.event.name)
     }
 
-    /// A consumer came: from now on events are kept for it.
-    pub fn joined(&mut self) {
+    /// Whether anybody consumes it.
+    #[must_use]
+    pub fn has_consumers(&self) -> bool {
+        self.consumers > 0
+    }
+
+    /// A consumer came: from now on events are kept for it. True: it is the first.
+    pub fn joined(&mut self) -> bool {
         self.consumers += 1;
         if let Mode::Idle { behind } = self.mode {
             self.mode = if behind { Mode::Lagging(None) } else { Mode::Live };
         }
+        self.consumers == 1
     }
 
-    /// A consumer left; with the last one the memory is given up, the database keeps the events.
-    pub fn left(&mut self, key: ConsumerKey) {
+    /// A consumer left; with the last one the memory is given up, the database keeps the events. Returns those that were
+    /// due for a retry here.
+    #[must_use]
+    pub fn left(&mut self, key: ConsumerKey) -> BTreeSet<u64> {
         self.consumers = self.consumers.saturating_sub(1);
         self.ready.retain(|ready| *ready != key);
         if self.consumers == 0 {
@@ -165,7 +207,9 @@ impl Binding {
             self.waiting = BTreeMap::new();
             self.bytes = 0;
             self.mode = Mode::Idle { behind };
+            return std::mem::take(&mut self.again);
         }
+        BTreeSet::new()
     }
 
     /// Everything at or below it is settled or somebody's claim.
@@ -175,6 +219,12 @@ impl Binding {
             Some((first, _)) => self.loaded.min(first.saturating_sub(1)),
             None => self.loaded,
         }
+    }
+
+    /// The oldest event that waits in memory.
+    #[must_use]
+    pub fn first(&self) -> Option<u64> {
+        self.waiting.first_key_value().map(|(seq, _)| *seq)
     }
 
     /// How many events wait in memory.
@@ -251,6 +301,16 @@ impl Binding {
         }
     }
 
+    /// One is due for a retry, for the next consumer with credit.
+    pub fn put_again(&mut self, seq: u64) {
+        self.again.insert(seq);
+    }
+
+    /// The oldest of those that are due for a retry: they come before the others.
+    pub fn take_again(&mut self) -> Option<u64> {
+        self.again.pop_first()
+    }
+
     /// The oldest event that waits.
     pub fn take(&mut self) -> Option<Waiting> {
         let (_, waiting) = self.waiting.pop_first()?;
@@ -260,6 +320,7 @@ impl Binding {
 
     /// The event was handed out through another binding of the group.
     pub fn forget(&mut self, seq: u64) {
+        self.again.remove(&seq);
         if let Some(waiting) = self.waiting.remove(&seq) {
             self.bytes -= waiting.event.weight();
         }
@@ -295,8 +356,9 @@ impl Binding {
     /// Takes a page. Returns what must be placed now, oldest first.
     ///
     /// `head` is the last event that was dispatched. The page may show later ones, committed but still on their
-    /// way through the registry: they are left to their dispatch, else they would be handed out twice.
-    pub fn page(&mut self, page: Page, head: u64) -> Vec<Waiting> {
+    /// way through the registry: they are left to their dispatch, else they would be handed out twice. `round` is that of
+    /// what was dispatched meanwhile.
+    pub fn page(&mut self, page: Page, head: u64, round: u32) -> Vec<Waiting> {
         let Page { ticket, mut rows, mut scanned, mut more } = page;
         if scanned > head {
             rows.retain(|waiting| waiting.event.seq <= head);
@@ -323,7 +385,7 @@ impl Binding {
                 if event.seq > self.loaded {
                     self.loaded = event.seq;
                     if !reading.ended.contains(&event.seq) && !self.waiting.contains_key(&event.seq) {
-                        place.push(Waiting { event, attempts: 0 });
+                        place.push(Waiting::new(event, round));
                     }
                 }
             }

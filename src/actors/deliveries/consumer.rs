@@ -32,6 +32,8 @@ pub struct Consumer {
     pub binding: i64,
     /// Handlers that run at once at the client: so many of what it holds are attempts under way.
     pub concurrency: usize,
+    /// How long each claim is held without a word, in milliseconds.
+    pub lease: u64,
     /// Gets no more events.
     pub stopped: bool,
     /// It stands in its binding's turn.
@@ -55,12 +57,14 @@ impl Consumer {
         credit: usize,
         credit_bytes: usize,
         concurrency: usize,
+        lease: u64,
     ) -> Self {
         Self {
             outlet,
             uid,
             binding,
             concurrency: concurrency.max(1),
+            lease,
             stopped: false,
             queued: false,
             credit: credit.max(1),

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{binding::PageWanted, groups::GroupNo};
+use super::{binding::PageWanted, groups::GroupNo, retries::RetriesWanted};
 use crate::{
     actors::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{EventId, Fault, Group, Outcome, Uid, code},
-    wire::{Attempt, Req, Token},
+    event::{EventId, Fault, Group, NewEvent, Outcome, Pid, Uid, code},
+    wire::{Attempt, NackOptions, Req, Sub, Token},
 };
 
 /// What a consumer says of a claim.
@@ -17,14 +17,16 @@ use crate::{
 pub enum Verdict {
     /// Done.
     Ack,
-    /// Failed, with the error text.
-    Nack(String),
+    /// Failed.
+    Nack(NackOptions),
+    /// Held for longer: so many milliseconds from now on; none: as long as the consumer asked for when it came.
+    Extend(Option<u64>),
     /// Handed back unstarted.
     Release,
 }
 
 /// An outcome to be recorded; the group is told the result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
     /// The claim that ends.
     pub token: Token,
@@ -42,6 +44,27 @@ pub struct Finish {
     pub consumer: Uid,
     /// What to keep of the attempt, if it failed.
     pub attempt: Option<Attempt>,
+    /// It has a row that said when it was due for a retry.
+    pub retried: bool,
+    /// What to publish with it.
+    pub letter: Option<Box<NewEvent>>,
+}
+
+/// A delivery that ended without an outcome, after which the event waits for a time; the group is told the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    /// The claim that ends.
+    pub token: Token,
+    /// The event.
+    pub event_id: EventId,
+    /// Its sequence number.
+    pub seq: u64,
+    /// Its process.
+    pub pid: Pid,
+    /// What to keep of the attempt.
+    pub attempt: Attempt,
+    /// When the next attempt is due, in milliseconds since 1970.
+    pub due: i64,
 }
 
 /// A delivery that ended without an outcome and counts as an attempt.
@@ -73,6 +96,8 @@ pub struct Effects {
     pub claims: BTreeMap<LinkId, (Outlet, Vec<ClaimPush>)>,
     /// Outcomes to record.
     pub finishes: Vec<Finish>,
+    /// Attempts to record after which their events wait for a time.
+    pub retries: Vec<Retry>,
     /// Attempts to record.
     pub ended: Vec<Ended>,
     /// Claims to make in the database before they are handed out.
@@ -83,15 +108,21 @@ pub struct Effects {
     pub answers: Vec<(Outlet, Req, bool)>,
     /// Pages to read, by binding.
     pub pages: Vec<(i64, PageWanted)>,
+    /// Pages to read of what is due for a retry, by group.
+    pub due: Vec<(GroupNo, RetriesWanted)>,
     /// Claims of named groups that began.
     pub named: Vec<(Token, GroupNo)>,
     /// Links that had all that they may hold and now have less: consumers of other groups than this one may have waited
     /// for that.
     pub unblocked: Vec<(LinkId, GroupNo)>,
+    /// Consumers that end since their binding or their group does.
+    pub ended_consumers: Vec<(Outlet, Sub)>,
     /// Events that matched no binding of the default group.
     pub orphans: u64,
     /// Claims that came back from lost links.
     pub returned: u64,
+    /// Claims that ended by their leases.
+    pub over: u64,
 }
 
 impl Effects {

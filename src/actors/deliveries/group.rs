@@ -1,17 +1,22 @@
 //! The pure state of a group: bindings, consumers, claims. It decides who gets what and returns effects as data;
 //! it takes `now` and reads no clock.
 
+mod changes;
 mod count;
 mod cursor;
 mod deleted;
 mod ends;
+mod retrying;
 mod shared;
+mod standing;
 mod state;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
+
+use fastrand::Rng;
 
 use self::cursor::Cursor;
 use super::{
@@ -21,12 +26,16 @@ use super::{
     effects::{Effects, Reserve},
     groups::{GroupNo, Shared},
     guards::Guards,
+    leases::Leases,
+    letters::Letters,
     pending::Pending,
     policy::Policy,
+    retries::Retries,
     tokens::Tokens,
 };
 use crate::{
     actors::{
+        clock::Now,
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
@@ -35,6 +44,7 @@ use crate::{
     wire::{Attempt, Req, Token},
 };
 
+pub use retrying::Next;
 pub use state::GroupState;
 
 /// An event in somebody's hands.
@@ -46,12 +56,25 @@ struct Claim {
     consumer: ConsumerKey,
     uid: Uid,
     started: i64,
-    /// Acked or nacked, and who waits for the answer; the outcome is on its way to the database.
-    settling: Option<(Outlet, Req)>,
+    /// Its round.
+    round: u32,
+    /// As in [`Waiting::due`].
+    due: Option<i64>,
+    /// It is over, and what becomes of it is on its way to the database.
+    settling: Option<Settling>,
     /// Asked for in the database, and not handed out before that says yes.
     reserving: bool,
     /// npm links that are told of the event once it is claimed in the database.
     tell: Vec<Outlet>,
+}
+
+/// What is to be recorded of a claim.
+#[derive(Debug)]
+struct Settling {
+    /// Who waits for the answer: its holder, if it has said so itself.
+    waits: Option<(Outlet, Req)>,
+    /// When the next attempt is due; none: it has its outcome.
+    due: Option<i64>,
 }
 
 /// Which group it is.
@@ -86,6 +109,12 @@ pub struct Group {
     /// Which claim an event is under, by sequence number.
     taken: BTreeMap<u64, Token>,
     guards: Guards,
+    leases: Leases,
+    /// Claims whose leases are over, and of which their holders said nothing yet: they count for the credit.
+    overdue: HashMap<Token, ConsumerKey>,
+    retries: Retries,
+    /// Spreads the times of retries.
+    dice: Rng,
     pending: Pending,
     /// Which of them are deleted: they are under a claim to its end, and nobody gets them after it.
     deleted: HashSet<u64>,
@@ -96,6 +125,9 @@ pub struct Group {
     head: u64,
     tokens: Tokens,
     draining: bool,
+    /// Consumers that take events.
+    active: usize,
+    letters: Letters,
 }
 
 impl Group {
@@ -104,6 +136,9 @@ impl Group {
     pub fn new(identity: Identity, policy: Policy, cursor: u64, shared: &Shared) -> Self {
         // npm knows the default group alone.
         let earlier = if identity.name.is_none() { shared.head } else { 0 };
+        shared.letters.go_to(identity.no, policy.dead_letter.as_ref());
+        // The same in each test.
+        let dice = Rng::with_seed(shared.seed);
         Self {
             identity,
             policy,
@@ -114,6 +149,10 @@ impl Group {
             claims: HashMap::new(),
             taken: BTreeMap::new(),
             guards: Guards::new(earlier),
+            leases: Leases::default(),
+            overdue: HashMap::new(),
+            retries: Retries::default(),
+            dice,
             pending: Pending::default(),
             deleted: HashSet::new(),
             budget: shared.budget.clone(),
@@ -121,6 +160,8 @@ impl Group {
             head: shared.head,
             tokens: shared.tokens.clone(),
             draining: shared.draining,
+            active: 0,
+            letters: shared.letters.clone(),
         }
     }
 
@@ -138,6 +179,7 @@ impl Group {
 
     /// From now on it does that.
     pub fn set_policy(&mut self, policy: Policy) {
+        self.letters.go_to(self.identity.no, policy.dead_letter.as_ref());
         self.policy = policy;
     }
 
@@ -162,10 +204,13 @@ impl Group {
     }
 
     /// A consumer came, for a binding that is known.
-    pub fn join(&mut self, key: ConsumerKey, consumer: Consumer, now: i64, effects: &mut Effects) {
+    pub fn join(&mut self, key: ConsumerKey, consumer: Consumer, now: Now, effects: &mut Effects) {
         let binding = consumer.binding;
         if let Some(bound) = self.bindings.get_mut(&binding) {
-            bound.joined();
+            if bound.joined() {
+                self.retries.somebody_came();
+            }
+            self.active += 1;
             self.consumers.insert(key, consumer);
             self.offer_turn(key, now, effects);
             self.want_page(binding, effects);
@@ -178,6 +223,7 @@ impl Group {
         if !std::mem::replace(&mut consumer.stopped, true) {
             let binding = consumer.binding;
             self.leave(binding, key);
+            self.forget_overdue(key);
         }
         self.forget_if_done(key);
         true
@@ -189,22 +235,15 @@ impl Group {
         self.consumers.contains_key(&key)
     }
 
-    /// Whether the claim is under way.
+    /// Whether the claim is under way, or something may yet be heard of it.
     #[must_use]
     pub fn holds(&self, token: Token) -> bool {
-        self.claims.contains_key(&token)
+        self.claims.contains_key(&token) || self.overdue.contains_key(&token)
     }
 
     /// Nothing is handed out from here on.
     pub fn drain(&mut self) {
         self.draining = true;
-    }
-
-    /// Who holds the event of this sequence number.
-    #[must_use]
-    pub fn holder(&self, seq: u64) -> Option<&Uid> {
-        let claim = self.taken.get(&seq).and_then(|token| self.claims.get(token));
-        claim.filter(|claim| !claim.reserving).map(|claim| &claim.uid)
     }
 
     /// Whether the event of this sequence number is under a claim, or about to be.
@@ -217,9 +256,21 @@ impl Group {
     #[must_use]
     pub fn floor(&self) -> Option<u64> {
         let floor = self.bindings.values().map(Binding::floor).min()?;
-        let taken = self.taken.first_key_value().map(|(seq, _)| *seq);
+        // What has a row of its own is found by that.
+        let is_new = |token: &Token| self.claims.get(token).is_some_and(|claim| claim.due.is_none());
+        let taken = self.taken.iter().find(|(_, token)| is_new(token)).map(|(seq, _)| *seq);
         let open = [taken, self.guards.first()].into_iter().flatten().min();
         Some(open.map_or(floor, |seq| floor.min(seq.saturating_sub(1))))
+    }
+
+    /// The round of what is new.
+    fn round(&self) -> u32 {
+        self.identity.round
+    }
+
+    /// Whether nobody has it, and it doesn't wait for the end of npm spokes' time.
+    fn is_nobodys(&self, seq: u64) -> bool {
+        !self.taken.contains_key(&seq) && !self.guards.keeps(seq)
     }
 
     /// The last event that was dispatched.
@@ -233,7 +284,7 @@ impl Group {
         &mut self,
         events: &[Arc<Dispatched>],
         mut npm: BTreeMap<u64, Vec<Outlet>>,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         let mut matched = Vec::new();
@@ -250,7 +301,7 @@ impl Group {
             if event.shared || told.is_some() {
                 self.share(event, told.unwrap_or_default(), &matched, now, effects);
             } else if !matched.is_empty() {
-                self.place(Waiting { event: event.clone(), attempts: 0 }, &matched, now, effects);
+                self.place(Waiting::new(event.clone(), self.round()), &matched, now, effects);
             }
         }
         if let Some(last) = events.last() {
@@ -266,10 +317,11 @@ impl Group {
     }
 
     /// A page that [`Effects::pages`] asked for.
-    pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
+    pub fn page(&mut self, id: i64, page: Page, now: Now, effects: &mut Effects) {
+        let round = self.round();
         let Some(binding) = self.bindings.get_mut(&id) else { return };
-        for waiting in binding.page(page, self.head) {
-            if !self.taken.contains_key(&waiting.event.seq) && !self.guards.keeps(waiting.event.seq) {
+        for waiting in binding.page(page, self.head, round) {
+            if self.is_nobodys(waiting.event.seq) {
                 self.place(waiting, &[id], now, effects);
             }
         }
@@ -307,8 +359,12 @@ impl Group {
     }
 
     /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
-    fn place(&mut self, waiting: Waiting, bindings: &[i64], now: i64, effects: &mut Effects) {
+    fn place(&mut self, waiting: Waiting, bindings: &[i64], now: Now, effects: &mut Effects) {
         let Some(waiting) = self.not_yet(waiting, now) else { return };
+        if waiting.due.is_some() {
+            self.place_again(waiting, bindings, now, effects);
+            return;
+        }
         if let Some(key) = self.ready_for(bindings) {
             self.hand_out(key, waiting, now, effects);
             return;
@@ -344,7 +400,7 @@ impl Group {
     }
 
     /// A consumer may have credit again: it gets what waits, or a place in the turn.
-    fn offer_turn(&mut self, key: ConsumerKey, now: i64, effects: &mut Effects) {
+    fn offer_turn(&mut self, key: ConsumerKey, now: Now, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
         if self.draining || !self.budget.allows(consumer) {
             return;
@@ -357,22 +413,28 @@ impl Group {
             }
         }
         while let Some(key) = self.next_ready(id) {
-            let Some(waiting) = self.bindings.get_mut(&id).and_then(Binding::take) else { break };
+            let Some(waiting) = self.next_waiting(id) else { break };
             if !self.taken.contains_key(&waiting.event.seq) {
                 self.hand_out(key, waiting, now, effects);
             }
         }
         self.want_page(id, effects);
+        self.want_retries(now, effects);
     }
 
-    fn hand_out(&mut self, key: ConsumerKey, waiting: Waiting, now: i64, effects: &mut Effects) {
+    fn hand_out(&mut self, key: ConsumerKey, waiting: Waiting, now: Now, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
         let token = self.tokens.next();
         if self.identity.name.is_some() {
             effects.named.push((token, self.identity.no));
         }
-        let Waiting { event, attempts } = waiting;
-        self.pending.went(event.seq);
+        let Waiting { event, attempts, round, due } = waiting;
+        if due.is_some() {
+            self.retries.take(event.seq);
+        } else {
+            self.pending.went(event.seq);
+        }
+        let lease = consumer.lease;
         consumer.took(token, event.weight());
         self.budget.took(key.link, event.weight());
         let uid = consumer.uid.clone();
@@ -384,6 +446,7 @@ impl Group {
         } else {
             let push = ClaimPush { sub: key.sub, token, attempt: attempts + 1, event: event.clone() };
             effects.hand(key.link, &consumer.outlet, push);
+            self.leases.hold(token, now.steady + lease);
         }
         self.taken.insert(event.seq, token);
         if self.bindings.len() > 1 {
@@ -392,9 +455,11 @@ impl Group {
         let claim = Claim {
             event,
             attempts,
+            round,
+            due,
             consumer: key,
             uid,
-            started: now,
+            started: now.wall,
             settling: None,
             reserving,
             tell: Vec::new(),
@@ -440,8 +505,9 @@ impl Group {
     }
 
     fn leave(&mut self, id: i64, key: ConsumerKey) {
+        self.active = self.active.saturating_sub(1);
         if let Some(binding) = self.bindings.get_mut(&id) {
-            binding.left(key);
+            self.retries.give_up(binding.left(key));
         }
     }
 
@@ -462,14 +528,14 @@ impl Group {
 }
 
 impl Claim {
-    fn attempt(&self, of: &Identity, reason: &str, error: String, now: i64) -> Attempt {
+    fn attempt(&self, of: &Identity, reason: &str, error: String, now: Now) -> Attempt {
         Attempt {
             number: self.attempts + 1,
-            round: of.round,
+            round: self.round,
             group: of.name.clone(),
             consumer: self.uid.clone(),
             started: self.started,
-            ended: now,
+            ended: now.wall,
             reason: reason.to_owned(),
             error,
         }

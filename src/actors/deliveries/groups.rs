@@ -1,30 +1,38 @@
 //! All groups of this hub: the default one, which is always there, and those that have a name. Pure, as each
 //! [`Group`] is: this finds the groups that an event, a claim, a binding or a link concerns.
 
+mod changes;
+mod standing;
 mod sums;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
+pub use self::changes::TakenOut;
 use super::{
     binding::{Binding, Page},
     budget::Budget,
     consumer::{Consumer, ConsumerKey},
     effects::{Effects, Verdict},
-    group::{Group, Identity},
+    group::{Group, Identity, Next},
+    letters::Letters,
     policy::Policy,
+    retries::RetriesPage,
     tokens::Tokens,
 };
 use crate::{
     actors::{
+        clock::Now,
         dispatched::Dispatched,
         outlet::{LinkId, Outlet},
     },
     event::{Group as Name, Pattern, PatternIndex},
     store::{self, Gone},
-    wire::{Req, Token},
+    wire::{GroupSettings, Req, Token},
 };
 
 /// The number of a group among those of this start of the hub; never used twice.
@@ -50,6 +58,10 @@ pub struct Shared {
     pub budget: Budget,
     /// The last event that was dispatched.
     pub head: u64,
+    /// Writes dead letters.
+    pub letters: Letters,
+    /// Another one with each start: spreads the times of retries.
+    pub seed: u64,
     /// Nothing is handed out any more.
     pub draining: bool,
 }
@@ -64,6 +76,8 @@ pub struct Groups {
     index: PatternIndex<GroupNo>,
     /// Ids of bindings, by group and patterns.
     known: HashMap<(GroupNo, Pattern, Pattern), i64>,
+    /// What groups have set themselves.
+    own: HashMap<GroupNo, GroupSettings>,
     /// Whose a binding is, of named groups.
     bindings: HashMap<i64, GroupNo>,
     /// In which named groups a link has or had consumers.
@@ -85,6 +99,7 @@ impl Groups {
             names: HashMap::new(),
             index: PatternIndex::default(),
             known: HashMap::new(),
+            own: HashMap::new(),
             bindings: HashMap::new(),
             links: HashMap::new(),
             tokens: HashMap::new(),
@@ -106,7 +121,13 @@ impl Groups {
     /// How many have a name.
     #[must_use]
     pub fn named(&self) -> usize {
-        self.named.len()
+        self.names.len()
+    }
+
+    /// The last event that was dispatched.
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.shared.head
     }
 
     /// The default group.
@@ -153,10 +174,10 @@ impl Groups {
         self.known.get(&(no, domain.clone(), name.clone())).copied()
     }
 
-    /// How many bindings there are, those that are being made included.
+    /// How many bindings there are.
     #[must_use]
     pub fn count_bindings(&self) -> usize {
-        self.known.len() + self.iter().map(Group::making).sum::<usize>()
+        self.known.len()
     }
 
     /// Adds a binding of this group that nobody consumes yet; everything of it up to `loaded` is settled.
@@ -184,7 +205,7 @@ impl Groups {
         no: GroupNo,
         key: ConsumerKey,
         consumer: Consumer,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         if no != GroupNo::DEFAULT {
@@ -226,7 +247,7 @@ impl Groups {
         &mut self,
         events: &[Arc<Dispatched>],
         npm: BTreeMap<u64, Vec<Outlet>>,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         self.default.dispatch(events, npm, now, effects);
@@ -255,7 +276,7 @@ impl Groups {
     }
 
     /// A page that [`Effects::pages`] asked for.
-    pub fn page(&mut self, id: i64, page: Page, now: i64, effects: &mut Effects) {
+    pub fn page(&mut self, id: i64, page: Page, now: Now, effects: &mut Effects) {
         if let Some(group) = self.get_mut(self.whose(id)) {
             group.page(id, page, now, effects);
         }
@@ -274,6 +295,12 @@ impl Groups {
         self.iter_mut().for_each(|group| group.want_pages(effects));
     }
 
+    /// The name of the group that has this claim; none is the default one.
+    #[must_use]
+    pub fn name_of(&self, token: Token) -> Option<&Name> {
+        self.named.get(self.tokens.get(&token)?)?.identity().name.as_ref()
+    }
+
     /// What a consumer says of a claim that its link holds.
     pub fn settle(
         &mut self,
@@ -281,7 +308,7 @@ impl Groups {
         req: Req,
         token: Token,
         verdict: Verdict,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         // A claim of a group that is no more is as lost as one that nobody knows.
@@ -295,7 +322,7 @@ impl Groups {
         &mut self,
         token: Token,
         again: bool,
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) -> Option<(Outlet, Req)> {
         let waits = self.of_token(token).recorded(token, again, now, effects);
@@ -318,7 +345,7 @@ impl Groups {
     }
 
     /// The link is gone: what its consumers hold is offered again at once.
-    pub fn link_gone(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
+    pub fn link_gone(&mut self, link: LinkId, now: Now, effects: &mut Effects) {
         self.default.link_gone(link, now, effects);
         self.of_link(link, |group| group.link_gone(link, now, effects));
         self.links.remove(&link);
@@ -331,18 +358,48 @@ impl Groups {
     }
 
     /// What is to be done by the clock.
-    pub fn due(&mut self, now: i64, effects: &mut Effects) {
+    pub fn due(&mut self, now: Now, effects: &mut Effects) {
         self.iter_mut().for_each(|group| group.due(now, effects));
         self.follow(now, effects);
+        self.forget_retired();
         if self.tokens.len() > FEW_TOKENS.max(2 * self.in_flight()) {
             let named = &self.named;
             self.tokens.retain(|token, no| named.get(no).is_some_and(|group| group.holds(*token)));
         }
     }
 
+    /// When [`Self::due`] has something to do, as far as is known.
+    #[must_use]
+    pub fn next(&self) -> Next {
+        self.iter().map(Group::next).fold(Next::default(), Next::earlier)
+    }
+
+    /// Others have changed what waits for a retry in this group.
+    pub fn look_at_retries(&mut self, no: GroupNo, now: Now, effects: &mut Effects) {
+        if let Some(group) = self.get_mut(no) {
+            group.look_at_retries(now, effects);
+        }
+        self.follow(now, effects);
+    }
+
+    /// A page that [`Effects::due`] asked for.
+    pub fn retries_page(&mut self, no: GroupNo, page: RetriesPage, now: Now, effects: &mut Effects) {
+        if let Some(group) = self.get_mut(no) {
+            group.retries_page(page, now, effects);
+        }
+        self.follow(now, effects);
+    }
+
+    /// It couldn't be read.
+    pub fn retries_failed(&mut self, no: GroupNo, ticket: u64, now: Now) {
+        if let Some(group) = self.get_mut(no) {
+            group.retries_failed(ticket, now);
+        }
+    }
+
     /// What follows from what one group did for others: its claims can be found, and consumers of a link that holds
     /// less have their turn.
-    fn follow(&mut self, now: i64, effects: &mut Effects) {
+    fn follow(&mut self, now: Now, effects: &mut Effects) {
         while let Some((link, by)) = effects.unblocked.pop() {
             if by != GroupNo::DEFAULT {
                 self.default.turns_of(link, now, effects);

@@ -103,10 +103,10 @@ impl Guards {
         self.later.len()
     }
 
-    /// The oldest event that waits here.
+    /// The oldest event that waits here and has no row that says so.
     #[must_use]
     pub fn first(&self) -> Option<u64> {
-        self.later.first_key_value().map(|(seq, _)| *seq)
+        self.later.iter().find(|(_, waiting)| waiting.due.is_none()).map(|(seq, _)| *seq)
     }
 
     /// Takes out what consumers of ours may have now, oldest first.

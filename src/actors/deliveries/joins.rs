@@ -4,14 +4,21 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::{
     Consume, Deliveries,
+    changes::{being_changed, too_many_groups},
     consumer::{Consumer, ConsumerKey},
     effects::Effects,
-    groups::GroupNo,
+    groups::{GroupNo, MOST_GROUPS},
+    leases::granted,
+    start::start_seq,
 };
 use crate::{
-    actors::{clock::now_millis as now, journal::Bind, outlet::Word},
-    event::{Fault, code},
-    store,
+    actors::{
+        clock::{Now, now_millis as now},
+        journal::Bind,
+        outlet::Word,
+    },
+    event::{Fault, Group as Name, Start, code},
+    store::{self, Store},
     wire::Answer,
 };
 
@@ -26,11 +33,22 @@ impl Deliveries {
             refuse(&message, still_held(message.sub));
             return;
         }
-        let no = GroupNo::DEFAULT;
-        match self.groups.binding(no, &message.domain, &message.name) {
-            Some(id) => self.join(&message, no, id, ctx),
-            None if self.groups.count_bindings() >= MOST_BINDINGS => refuse(&message, too_many_bindings()),
-            None => self.make_binding(message, no, ctx),
+        let group = message.group.as_ref();
+        let no = self.groups.find(group);
+        let binding = no.and_then(|no| Some((no, self.groups.binding(no, &message.domain, &message.name)?)));
+        if let Some((no, id)) = binding {
+            self.join(&message, no, id, ctx);
+        } else if self.changing.contains(&message.group) {
+            refuse(&message, being_changed(group));
+        } else if no.is_none()
+            && !self.making.contains_key(&message.group)
+            && self.count_groups() >= MOST_GROUPS
+        {
+            refuse(&message, too_many_groups());
+        } else if self.groups.count_bindings() + self.making.values().sum::<usize>() >= MOST_BINDINGS {
+            refuse(&message, too_many_bindings());
+        } else {
+            self.begin_join(message, ctx);
         }
     }
 
@@ -44,55 +62,73 @@ impl Deliveries {
             options.credit.min(self.config.credit) as usize,
             self.config.credit_bytes,
             options.concurrency as usize,
+            granted(options.lease, u64::try_from(self.config.lease.as_millis()).unwrap_or(u64::MAX)),
         );
-        message.outlet.answer(message.req, Ok(Answer::Position(self.groups.default_group().head())));
+        message.outlet.answer(message.req, Ok(Answer::Position(self.groups.head())));
         let mut effects = Effects::default();
-        self.groups.join(no, key, consumer, now(), &mut effects);
+        self.groups.join(no, key, consumer, Now::read(), &mut effects);
         self.apply(effects, ctx);
     }
 
-    /// Makes the binding durable; the consumer joins once it is.
-    fn make_binding(&mut self, message: Consume, no: GroupNo, ctx: &mut Context<Self>) {
+    /// A consumer whose binding is to be made: first it is found out where that starts.
+    fn begin_join(&mut self, message: Consume, ctx: &mut Context<Self>) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
         self.joins += 1;
         let join = self.joins;
         self.joining.insert(key, join);
-        if let Some(group) = self.groups.get_mut(no) {
-            group.make_binding();
+        *self.making.entry(message.group.clone()).or_default() += 1;
+        match (&message.group, message.options.from.clone()) {
+            (None, _) => {
+                // Orphans that their domain keeps still count.
+                let start = self.config.policies.start(&message.domain, now());
+                self.make_binding(message, join, start, ctx);
+            }
+            (Some(_), None) => {
+                let start = at(self.groups.head().saturating_add(1));
+                self.make_binding(message, join, start, ctx);
+            }
+            (Some(_), Some(from)) => {
+                let store = self.store.clone();
+                let found = async move { start_seq(&store, from).await };
+                ctx.spawn(found.into_actor(self).map(move |found, deliveries, ctx| match found {
+                    Ok(seq) => deliveries.make_binding(message, join, at(seq), ctx),
+                    Err(fault) => {
+                        deliveries.end_join(&message, join);
+                        refuse(&message, fault);
+                    }
+                }));
+            }
         }
-        let now = now();
-        // Orphans that their domain keeps still count.
-        let start = self.config.policies.start(&message.domain, now);
+    }
+
+    /// Makes the binding durable; the consumer joins once it is.
+    fn make_binding(&mut self, message: Consume, join: u64, start: Start, ctx: &mut Context<Self>) {
         let (made, answer) = tokio::sync::oneshot::channel();
         self.journal.signal(Bind {
             binding: store::Binding {
                 id: 0,
-                group: String::new(),
+                group: message.group.as_ref().map(ToString::to_string).unwrap_or_default(),
                 domain: message.domain.clone(),
                 name: message.name.clone(),
                 start_seq: start.seq,
                 starts: start.domains,
-                created: now,
+                created: now(),
             },
             made,
         });
-        ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
-            let start = answer.as_ref().ok().and_then(|made| Some(made.as_ref().ok()?.start_seq));
-            if let Some(group) = deliveries.groups.get_mut(no) {
-                group.made_binding(start);
-            }
-            let wanted = deliveries.joining.get(&key) == Some(&join);
-            if wanted {
-                deliveries.joining.remove(&key);
-            }
+        let is_new = self.groups.find(message.group.as_ref()).is_none();
+        let (store, name) = (self.store.clone(), message.group.clone().filter(|_| is_new));
+        let made = async move { (answer.await, made_group(&store, name.as_ref()).await) };
+        ctx.spawn(made.into_actor(self).map(move |(answer, round), deliveries, ctx| {
+            let wanted = deliveries.end_join(&message, join);
             match answer {
                 Ok(Ok(binding)) => {
-                    let id = deliveries.groups.bind(no, binding, 0);
+                    let (no, id) = deliveries.made_binding(message.group.clone(), round, binding);
                     if wanted {
                         deliveries.join(&message, no, id, ctx);
                     } else {
                         // It was stopped meanwhile, but each request has its answer.
-                        let position = deliveries.groups.default_group().head();
+                        let position = deliveries.groups.head();
                         message.outlet.answer(message.req, Ok(Answer::Position(position)));
                     }
                 }
@@ -102,6 +138,48 @@ impl Deliveries {
             }
         }));
     }
+
+    /// The store has the binding, and its group.
+    fn made_binding(&mut self, group: Option<Name>, round: u32, binding: store::Binding) -> (GroupNo, i64) {
+        let no = group.map_or(GroupNo::DEFAULT, |name| self.find_or_add(name, round));
+        if let Some(group) = self.groups.get_mut(no) {
+            group.made_binding(binding.start_seq);
+        }
+        (no, self.groups.bind(no, binding, 0))
+    }
+
+    /// A join is over, well or not. Whether the consumer is still wanted: it may have been stopped meanwhile.
+    fn end_join(&mut self, message: &Consume, join: u64) -> bool {
+        if let Some(making) = self.making.get_mut(&message.group) {
+            *making -= 1;
+            if *making == 0 {
+                self.making.remove(&message.group);
+            }
+        }
+        let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
+        let wanted = self.joining.get(&key) == Some(&join);
+        if wanted {
+            self.joining.remove(&key);
+        }
+        wanted
+    }
+}
+
+/// The first round of a group that was just made: above those of one of its name, if that was removed by halves.
+pub(super) async fn made_group(store: &Store, name: Option<&Name>) -> u32 {
+    let Some(name) = name else { return 1 };
+    match store.groups().await {
+        Ok(groups) => groups.iter().find(|row| row.name == name.as_str()).map_or(1, |row| row.round),
+        Err(error) => {
+            tracing::warn!(%error, group = name.as_str(), "the round of a new group can't be read: it is taken for its first");
+            1
+        }
+    }
+}
+
+/// From this number on, whatever the domain.
+fn at(seq: u64) -> Start {
+    Start { seq, domains: Vec::new() }
 }
 
 /// The consumer doesn't come to be: its link forgets the number.

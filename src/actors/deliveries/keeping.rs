@@ -18,7 +18,7 @@ impl Handler<Expired> for Deliveries {
 
     fn handle(&mut self, message: Expired, _: &mut Context<Self>) {
         for id in &message.0 {
-            self.tell(id);
+            self.tell(id, None);
         }
     }
 }

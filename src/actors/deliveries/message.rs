@@ -12,15 +12,15 @@ use crate::{
     actors::{
         dispatched::Dispatched,
         mail::mail,
-        outlet::{LinkId, Outlet, Owed},
+        outlet::{AmendPermit, LinkId, Outlet, Owed},
         waiters::WaitKey,
     },
-    event::{EventId, Fault, Outcome, Pattern, Uid},
+    event::{EventId, Fault, Group, Outcome, Pattern, Uid},
     store::Gone,
-    wire::{ConsumeOptions, Req, Sub, Token},
+    wire::{ConsumeOptions, ConsumerInfo, GroupAction, GroupSettings, Req, Sub, Token},
 };
 
-/// A link wants to consume for the default group. Answered through its outlet.
+/// A link wants to consume for a group. Answered through its outlet.
 #[derive(Debug)]
 pub struct Consume {
     /// The link.
@@ -31,11 +31,13 @@ pub struct Consume {
     pub req: Req,
     /// The number that it chose, unused on this link.
     pub sub: Sub,
+    /// For which group; none is the default one. A named one that isn't there is made.
+    pub group: Option<Group>,
     /// Of which domains.
     pub domain: Pattern,
     /// Of which names.
     pub name: Pattern,
-    /// Credit and concurrency.
+    /// Credit, concurrency and lease.
     pub options: ConsumeOptions,
 }
 mail!(Consume => ());
@@ -77,6 +79,32 @@ pub struct Dispatch {
 }
 mail!(Dispatch => ());
 
+/// A link wants a group changed. Answered through its outlet, once that is committed.
+#[derive(Debug)]
+pub struct ChangeGroup {
+    /// The link.
+    pub outlet: Outlet,
+    /// Who it is, by its certificate.
+    pub uid: Uid,
+    /// Its request.
+    pub req: Req,
+    /// Its place among the link's changes.
+    pub permit: AmendPermit,
+    /// Which group; none is the default one.
+    pub group: Option<Group>,
+    /// What to do with it.
+    pub action: GroupAction,
+}
+mail!(ChangeGroup => ());
+
+/// Events of a group are to be tried again at once: the store knows which.
+#[derive(Debug)]
+pub struct Redriven {
+    /// Which group; none is the default one.
+    pub group: Option<Group>,
+}
+mail!(Redriven => ());
+
 /// A link waits for the outcome of an event: for the next word of it, once.
 #[derive(Debug)]
 pub struct AwaitOutcome {
@@ -84,6 +112,8 @@ pub struct AwaitOutcome {
     pub who: WaitKey,
     /// Of which event.
     pub event_id: EventId,
+    /// In which group; none is the default one.
+    pub group: Option<Group>,
     /// Hears that the outcome stands in the store, or that the event is gone.
     pub told: oneshot::Sender<()>,
     /// Hears that deliveries look out for it: what is recorded later is told, what was recorded before is in the store.
@@ -98,6 +128,8 @@ pub struct ForgetOutcome {
     pub who: WaitKey,
     /// Of which event.
     pub event_id: EventId,
+    /// In which group.
+    pub group: Option<Group>,
 }
 mail!(ForgetOutcome => ());
 
@@ -118,8 +150,8 @@ pub struct Settled {
     pub event_id: EventId,
     /// The claim.
     pub token: Token,
-    /// What was to be recorded.
-    pub outcome: Outcome,
+    /// The outcome that was to be recorded; none: it is tried again after a time.
+    pub outcome: Option<Outcome>,
     /// Whether it was.
     pub result: Result<(), Fault>,
 }
@@ -179,10 +211,59 @@ impl Recorded {
 }
 mail!(Recorded => ());
 
-/// Asks who holds the event of this sequence number.
+/// Asks who holds the event of this sequence number, in each group.
 #[derive(Debug)]
-pub struct Holder(pub u64);
-mail!(Holder => Option<Uid>);
+pub struct Holders(pub u64);
+mail!(Holders => Vec<Holder>);
+
+/// Who holds an event in a group. Times are milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The group; none is the default one.
+    pub group: Option<Group>,
+    /// Who has it.
+    pub consumer: Uid,
+    /// In which round.
+    pub round: u32,
+    /// Attempts of this round that ended before.
+    pub attempts: u32,
+    /// Since when.
+    pub since: i64,
+    /// Until when, without a further word.
+    pub until: Option<i64>,
+}
+
+/// Asks how groups stand, as far as memory knows: the default group first, then the others by name. None: no group has
+/// the name that was asked for.
+#[derive(Debug)]
+pub struct Standings {
+    /// Which group, with its bindings and consumers; empty is the default one. None: all, without them.
+    pub group: Option<String>,
+}
+mail!(Standings => Vec<GroupStanding>);
+
+/// How a group stands, as far as memory knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupStanding {
+    /// The group; none is the default one.
+    pub group: Option<Group>,
+    /// Its base round.
+    pub round: u32,
+    /// What it does with events that fail.
+    pub settings: GroupSettings,
+    /// Events that wait for a consumer; none: not counted yet.
+    pub pending: Option<u64>,
+    /// Events in consumers' hands.
+    pub in_flight: u64,
+    /// The number of the oldest event that waits or is in somebody's hands.
+    pub oldest: Option<u64>,
+    /// How many consumers take events.
+    pub consumers: u64,
+    /// How many of them each pair of patterns has, if one group was asked for; pairs without any are left out.
+    pub bound: Vec<(Pattern, Pattern, u64)>,
+    /// The consumers, if one group was asked for.
+    pub connected: Vec<ConsumerInfo>,
+}
 
 /// Asks which of the events of these sequence numbers are somebody's claim.
 #[derive(Debug)]

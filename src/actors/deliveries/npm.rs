@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     actors::{
-        clock::now_millis as now,
+        clock::{Now, now_millis as now},
         dispatched::Dispatched,
         outlet::{Frame, LinkId, Outlet},
     },
@@ -38,14 +38,14 @@ impl Deliveries {
     /// An npm link subscribes: it gets what nobody saw, then what nobody wanted.
     pub(super) fn npm_came(&mut self, message: NpmCame, ctx: &mut Context<Self>) {
         let NpmCame { outlet, domain, name, late } = message;
-        let now = now();
+        let now = Now::read();
         self.groups.default_mut().npm_came();
         let mut effects = Effects::default();
         let given = late.iter().map(|event| event.seq).collect();
         for event in late {
             self.groups.default_mut().tell_late(event, outlet.clone(), now, &mut effects);
         }
-        let after = self.config.policies.start(&domain, now).seq.saturating_sub(1);
+        let after = self.config.policies.start(&domain, now.wall).seq.saturating_sub(1);
         self.feeds.begin(outlet, (domain, name), (after, self.groups.default_group().head()), given);
         self.apply(effects, ctx);
         self.look(ctx);
@@ -89,12 +89,12 @@ impl Deliveries {
         ctx: &mut Context<Self>,
     ) {
         let Some(Telling { outlet, upto, given }) = self.feeds.page(ticket) else { return };
-        let now = now();
+        let now = Now::read();
         let OpenPage { events, scanned: looked, more } = match result {
             Ok(page) => page,
             Err(error) => {
                 cannot_read(&error);
-                self.feeds.told(ticket, Vec::new(), Some((after, Feeds::until(now))));
+                self.feeds.told(ticket, Vec::new(), Some((after, Feeds::until(now.wall))));
                 return;
             }
         };
@@ -106,7 +106,7 @@ impl Deliveries {
         for OpenEvent { event, seq, claimed, .. } in events {
             let event = Arc::new(Dispatched::new(event, seq));
             if seq > upto || ids.len() >= HUNDRED {
-                next = (seq <= upto).then(|| (scanned, Feeds::until(now)));
+                next = (seq <= upto).then(|| (scanned, Feeds::until(now.wall)));
                 break;
             }
             let skip = claimed || given.contains(&seq);
@@ -124,7 +124,7 @@ impl Deliveries {
                 Err(None) => {}
             }
             scanned = seq;
-            next = more.then(|| (scanned, if ids.is_empty() { 0 } else { Feeds::until(now) }));
+            next = more.then(|| (scanned, if ids.is_empty() { 0 } else { Feeds::until(now.wall) }));
         }
         self.feeds.told(ticket, ids, next);
         self.apply(effects, ctx);

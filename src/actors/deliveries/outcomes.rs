@@ -9,7 +9,7 @@ use crate::{
         outlet::Owed,
         waiters::{WaitKey, Waiters},
     },
-    event::EventId,
+    event::{EventId, Group},
 };
 
 /// Events that are looked at with each tick, however many wait: beyond, they have their turns.
@@ -18,7 +18,9 @@ const MOST_LOOKED: usize = 1_000;
 /// Who waits for the outcome of which event.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
+    /// Those for the default group, whose outcomes other programs may write too.
     waiters: Waiters<EventId, oneshot::Sender<()>>,
+    named: Waiters<(EventId, Group), oneshot::Sender<()>>,
     /// A look is under way.
     looking: bool,
     /// The last event that was looked at.
@@ -26,19 +28,36 @@ pub(super) struct Outcomes {
 }
 
 impl Outcomes {
-    fn add(&mut self, who: WaitKey, event_id: EventId, told: oneshot::Sender<()>) {
-        self.waiters.add(event_id, who, told);
-    }
-
-    fn forget(&mut self, who: WaitKey, event_id: &EventId) {
-        self.waiters.remove(event_id, who);
-    }
-
-    fn tell(&mut self, event_id: &EventId) {
-        for told in self.waiters.take(event_id, |_| true) {
-            // Whoever doesn't wait any more has said so, or is about to.
-            let _ = told.send(());
+    fn add(&mut self, who: WaitKey, event_id: EventId, group: Option<Group>, told: oneshot::Sender<()>) {
+        match group {
+            None => self.waiters.add(event_id, who, told),
+            Some(group) => self.named.add((event_id, group), who, told),
         }
+    }
+
+    fn forget(&mut self, who: WaitKey, event_id: EventId, group: Option<Group>) {
+        match group {
+            None => self.waiters.remove(&event_id, who),
+            Some(group) => self.named.remove(&(event_id, group), who),
+        }
+    }
+
+    fn tell(&mut self, event_id: &EventId, group: Option<Group>) {
+        let waiters = match group {
+            None => self.waiters.take(event_id, |_| true),
+            Some(_) if self.named.is_empty() => Vec::new(),
+            Some(group) => self.named.take(&(event_id.clone(), group), |_| true),
+        };
+        // Whoever doesn't wait any more has said so, or is about to.
+        waiters.into_iter().for_each(|told| _ = told.send(()));
+    }
+
+    /// In whatever group.
+    fn tell_all(&mut self, event_id: &EventId) {
+        self.tell(event_id, None);
+        let of_it = |(id, group): &(EventId, Group)| (id == event_id).then(|| group.clone());
+        let groups: Vec<_> = self.named.all().filter_map(of_it).collect();
+        groups.into_iter().for_each(|group| self.tell(event_id, Some(group)));
     }
 
     /// Which events to look at now; none while others are looked at.
@@ -55,14 +74,14 @@ impl Outcomes {
     /// These have their outcome, or are gone.
     fn looked(&mut self, over: &[EventId]) {
         self.looking = false;
-        over.iter().for_each(|id| self.tell(id));
+        over.iter().for_each(|id| self.tell(id, None));
     }
 }
 
 impl Deliveries {
-    /// The event has its outcome, or is gone: the store says which.
-    pub(super) fn tell(&mut self, event_id: &EventId) {
-        self.awaited.tell(event_id);
+    /// The event has its outcome in this group, or is gone: the store says which.
+    pub(super) fn tell(&mut self, event_id: &EventId, group: Option<Group>) {
+        self.awaited.tell(event_id, group);
     }
 
     /// Looks for what nobody tells this hub: outcomes that another program writes, and events that it deletes.
@@ -87,8 +106,8 @@ impl Handler<AwaitOutcome> for Deliveries {
     type Result = ();
 
     fn handle(&mut self, message: AwaitOutcome, _: &mut Context<Self>) {
-        let AwaitOutcome { who, event_id, told, seated } = message;
-        self.awaited.add(who, event_id, told);
+        let AwaitOutcome { who, event_id, group, told, seated } = message;
+        self.awaited.add(who, event_id, group, told);
         // Whoever doesn't hear it is gone, and is about to say so.
         let _ = seated.send(());
     }
@@ -98,7 +117,7 @@ impl Handler<ForgetOutcome> for Deliveries {
     type Result = ();
 
     fn handle(&mut self, message: ForgetOutcome, _: &mut Context<Self>) {
-        self.awaited.forget(message.who, &message.event_id);
+        self.awaited.forget(message.who, message.event_id, message.group);
     }
 }
 
@@ -110,7 +129,7 @@ impl Handler<Deleted> for Deliveries {
         self.groups.deleted(&message.gone, &mut effects);
         self.apply(effects, ctx);
         for gone in &message.gone {
-            self.tell(&gone.id);
+            self.awaited.tell_all(&gone.id);
         }
         message.owed.into_iter().for_each(Owed::give);
     }
@@ -133,7 +152,7 @@ mod tests {
             .map(|number| {
                 let (told, hears) = oneshot::channel();
                 let who = WaitKey { link: LinkId(number as u64 % 7), number: number as u64 };
-                outcomes.add(who, id(number), told);
+                outcomes.add(who, id(number), None, told);
                 hears
             })
             .collect();

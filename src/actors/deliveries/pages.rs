@@ -10,7 +10,7 @@ use super::{
     effects::Effects,
 };
 use crate::{
-    actors::{clock::now_millis as now, dispatched::Dispatched},
+    actors::{clock::Now, dispatched::Dispatched},
     store::{OpenPage, StoreError},
 };
 
@@ -42,11 +42,13 @@ impl Deliveries {
                     .map(|open| Waiting {
                         event: Arc::new(Dispatched::new(open.event, open.seq)),
                         attempts: open.attempts,
+                        round: open.round,
+                        due: None,
                     })
                     .collect();
                 let mut effects = Effects::default();
                 let page = Page { ticket: page.ticket, rows, scanned, more };
-                self.groups.page(id, page, now(), &mut effects);
+                self.groups.page(id, page, Now::read(), &mut effects);
                 self.apply(effects, ctx);
             }
             Err(error) => {

@@ -21,6 +21,18 @@ pub struct Pending {
     unsure: bool,
     /// npm spokes claim in the database, unseen.
     shared: bool,
+    oldest: Oldest,
+}
+
+/// The oldest of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Oldest {
+    /// Whoever was it waits no more, or it was never looked for.
+    Unknown,
+    /// None waits.
+    Nothing,
+    /// This one, by its number.
+    At(u64),
 }
 
 /// A count under way. An event between `counted` and `until` is counted with its page, any other one by what happens to it.
@@ -29,6 +41,8 @@ struct Counting {
     counted: u64,
     until: u64,
     sum: i64,
+    /// The first of them.
+    first: Option<u64>,
     /// Ended since the page is being read: it may show them all the same.
     ended: HashSet<u64>,
     /// They were too many.
@@ -46,7 +60,14 @@ pub struct MarksWanted {
 
 impl Default for Pending {
     fn default() -> Self {
-        Self { known: None, counting: None, wanted: true, unsure: false, shared: false }
+        Self {
+            known: None,
+            counting: None,
+            wanted: true,
+            unsure: false,
+            shared: false,
+            oldest: Oldest::Unknown,
+        }
     }
 }
 
@@ -56,6 +77,12 @@ impl Pending {
     pub fn count(&self) -> Option<u64> {
         // Between a new binding and the count that it asks for, more may go than was known of.
         self.known.map(|count| u64::try_from(count).unwrap_or(0))
+    }
+
+    /// Which of them is the oldest.
+    #[must_use]
+    pub fn oldest(&self) -> Oldest {
+        self.oldest
     }
 
     /// The number may have become wrong: count again.
@@ -87,10 +114,17 @@ impl Pending {
         self.wanted = false;
         let Some(floor) = floor.filter(|floor| *floor < head) else {
             self.known = Some(0);
+            self.oldest = Oldest::Nothing;
             return None;
         };
-        self.counting =
-            Some(Counting { counted: floor, until: head, sum: 0, ended: HashSet::new(), spoiled: false });
+        self.counting = Some(Counting {
+            counted: floor,
+            until: head,
+            sum: 0,
+            first: None,
+            ended: HashSet::new(),
+            spoiled: false,
+        });
         Some(MarksWanted { after: floor, until: head })
     }
 
@@ -103,7 +137,10 @@ impl Pending {
             return None;
         }
         let ended = std::mem::take(&mut counting.ended);
-        counting.sum += i64::try_from(waiting.filter(|seq| !ended.contains(seq)).count()).unwrap_or(i64::MAX);
+        for seq in waiting.filter(|seq| !ended.contains(seq)) {
+            counting.sum += 1;
+            counting.first.get_or_insert(seq);
+        }
         match read {
             Some(read) if read < counting.until => {
                 counting.counted = read;
@@ -111,6 +148,9 @@ impl Pending {
             }
             _ => {
                 self.known = Some(counting.sum);
+                // One that came back meanwhile may be older; the next count tells.
+                let none = if counting.sum > 0 { Oldest::Unknown } else { Oldest::Nothing };
+                self.oldest = counting.first.map_or(none, Oldest::At);
                 self.counting = None;
                 None
             }
@@ -126,11 +166,21 @@ impl Pending {
     /// The event waits now: it was dispatched, or came back.
     pub fn came(&mut self, seq: u64) {
         self.change(seq, 1);
+        self.oldest = match self.oldest {
+            Oldest::Nothing => Oldest::At(seq),
+            Oldest::At(oldest) => Oldest::At(oldest.min(seq)),
+            Oldest::Unknown => Oldest::Unknown,
+        };
     }
 
     /// The event waits no more: a consumer has it, or it was deleted.
     pub fn went(&mut self, seq: u64) {
         self.change(seq, -1);
+        if self.known.is_some_and(|known| known <= 0) {
+            self.oldest = Oldest::Nothing;
+        } else if self.oldest == Oldest::At(seq) {
+            self.oldest = Oldest::Unknown;
+        }
     }
 
     /// The event is no more to be served. A page under way may not know that.

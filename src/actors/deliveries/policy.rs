@@ -1,6 +1,9 @@
 //! What a group does with events that fail, resolved: its own settings over the hub's defaults.
 
-use crate::{event::Domain, wire::GroupSettings};
+use crate::{
+    event::{Domain, Fault, code},
+    wire::GroupSettings,
+};
 
 /// How a group tries again, and when it gives up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +74,65 @@ impl Policy {
     }
 }
 
+/// The longest delay, in milliseconds.
+const MOST_DELAY: u64 = 24 * 60 * 60 * 1_000;
+/// The most attempts.
+const MOST_ATTEMPTS: u32 = 1_000;
+
+/// A change of what a group has set: what it names is another from now on.
+#[must_use]
+pub fn changed(own: &GroupSettings, change: GroupSettings) -> GroupSettings {
+    GroupSettings {
+        max_attempts: change.max_attempts.or(own.max_attempts),
+        delay: change.delay.or(own.delay),
+        max_delay: change.max_delay.or(own.max_delay),
+        key_order: change.key_order.or(own.key_order),
+        dead_blocks: change.dead_blocks.or(own.dead_blocks),
+        dead_letter: change
+            .dead_letter
+            .or_else(|| own.dead_letter.clone())
+            .filter(|domain| !domain.is_empty()),
+    }
+}
+
+impl Policy {
+    /// Whether a group may have these settings over the hub's defaults.
+    ///
+    /// # Errors
+    /// Which of them it may not have, and what would be right.
+    pub fn check(&self, own: &GroupSettings, is_named: bool) -> Result<(), Fault> {
+        let refused = |problem: String| Err(Fault::refused(code::INVALID_RECORD, problem));
+        if own.max_attempts.is_some_and(|attempts| !(1..=MOST_ATTEMPTS).contains(&attempts)) {
+            return refused(format!("`max_attempts` is 1 to {MOST_ATTEMPTS}"));
+        }
+        for (name, delay) in [("delay", own.delay), ("max_delay", own.max_delay)] {
+            if delay.is_some_and(|delay| !(1..=MOST_DELAY).contains(&delay)) {
+                return refused(format!("`{name}` is 1 to {MOST_DELAY} milliseconds: a day at most"));
+            }
+        }
+        let millis = |millis: i64| u64::try_from(millis).unwrap_or(0);
+        let delay = own.delay.unwrap_or_else(|| millis(self.delay));
+        let max_delay = own.max_delay.unwrap_or_else(|| millis(self.max_delay));
+        if (own.delay.is_some() || own.max_delay.is_some()) && delay > max_delay {
+            return refused(format!(
+                "`max_delay` is {max_delay} ms, and `delay` {delay} ms: the first retry can't wait longer than the longest; \
+                 set both"
+            ));
+        }
+        if let Some(domain) = own.dead_letter.as_ref().filter(|domain| !domain.is_empty()) {
+            Domain::parse(domain.clone())?;
+        }
+        if !is_named && (own.key_order == Some(true) || own.dead_blocks == Some(true)) {
+            return refused(
+                "the default group keeps no order of keys, since npm spokes share it: set `key_order` and \
+                 `dead_blocks` for a named group"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +152,32 @@ mod tests {
         assert_eq!(policy.settings().dead_letter.as_deref(), Some("failures"));
         let none = GroupSettings { dead_letter: Some(String::new()), ..GroupSettings::default() };
         assert_eq!(policy.with(&none).dead_letter, None);
+        let changed = changed(&own, GroupSettings { max_attempts: Some(3), ..none });
+        assert_eq!(
+            (changed.max_attempts, changed.delay, changed.dead_letter),
+            (Some(3), Some(600_000), None)
+        );
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused() {
+        let hub = Policy::default();
+        let none = GroupSettings::default;
+        hub.check(&none(), false).unwrap();
+        hub.check(&hub.settings(), false).unwrap();
+        hub.check(&GroupSettings { key_order: Some(true), ..none() }, true).unwrap();
+        for wrong in [
+            GroupSettings { max_attempts: Some(0), ..none() },
+            GroupSettings { max_attempts: Some(1_001), ..none() },
+            GroupSettings { delay: Some(0), ..none() },
+            GroupSettings { max_delay: Some(86_400_001), ..none() },
+            GroupSettings { delay: Some(300_001), ..none() },
+            GroupSettings { max_delay: Some(999), ..none() },
+            GroupSettings { dead_letter: Some("a.*".to_owned()), ..none() },
+            GroupSettings { key_order: Some(true), ..none() },
+            GroupSettings { dead_blocks: Some(true), ..none() },
+        ] {
+            assert!(hub.check(&wrong, false).is_err(), "{wrong:?}");
+        }
     }
 }

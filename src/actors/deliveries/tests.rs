@@ -42,7 +42,17 @@ enum Step {
     Page(usize),
     PageFails(usize),
     Ack(usize),
-    Nack(usize),
+    Nack {
+        which: usize,
+        delay: Option<u64>,
+        is_final: bool,
+    },
+    /// A claim is held for longer.
+    Extend(usize, Option<u64>),
+    /// Word comes of a claim whose lease is over.
+    Late(usize),
+    /// A dead event is to be tried again; the group hears of it later.
+    Redrive(usize),
     Release(usize),
     /// A token that nobody holds.
     Stray,
@@ -87,7 +97,11 @@ fn step() -> impl Strategy<Value = Step> {
         6 => any().prop_map(Step::Page),
         1 => any().prop_map(Step::PageFails),
         6 => any().prop_map(Step::Ack),
-        1 => any().prop_map(Step::Nack),
+        4 => (any(), proptest::option::of(0_u64..6_000), proptest::bool::weighted(0.2))
+            .prop_map(|(which, delay, is_final)| Step::Nack { which, delay, is_final }),
+        2 => (any(), proptest::option::of(0_u64..9_000)).prop_map(|(which, lease)| Step::Extend(which, lease)),
+        2 => any().prop_map(Step::Late),
+        2 => any().prop_map(Step::Redrive),
         2 => any().prop_map(Step::Release),
         1 => Just(Step::Stray),
         6 => Just(Step::Commit),
@@ -95,7 +109,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Recorded),
         2 => any().prop_map(Step::LinkGone),
         1 => Just(Step::SaveCursor),
-        1 => Just(Step::Tick),
+        4 => Just(Step::Tick),
         1 => prop_oneof![9 => Just(Step::Tick), 1 => Just(Step::Drain)],
         1 => prop_oneof![4 => Just(Step::Tick), 1 => Just(Step::Restart)],
     ]

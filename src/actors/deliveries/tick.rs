@@ -4,7 +4,10 @@ use actix::Context;
 
 use super::{Deliveries, effects::Effects, group::Group};
 use crate::{
-    actors::{clock::now_millis as now, journal::Note},
+    actors::{
+        clock::{Now, now_micros},
+        journal::Note,
+    },
     store::Write,
 };
 
@@ -17,7 +20,7 @@ impl Deliveries {
     pub(super) fn tick(&mut self, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
         self.groups.want_pages(&mut effects);
-        self.groups.due(now(), &mut effects);
+        self.groups.due(Now::read(), &mut effects);
         self.apply(effects, ctx);
         self.look(ctx);
         self.ask_claims(ctx);
@@ -27,15 +30,26 @@ impl Deliveries {
             self.groups.recount();
         }
         self.count(ctx);
+        self.show_oldest();
         if self.ticks.is_multiple_of(CURSOR_TICKS) {
             self.save_cursors();
         }
     }
 
+    fn show_oldest(&self) {
+        // Numbers are microseconds.
+        let age = self.groups.oldest().map(|seq| now_micros().saturating_sub(seq) / 1_000_000);
+        self.metrics.hub().oldest_pending.set_len(usize::try_from(age.unwrap_or(0)).unwrap_or(usize::MAX));
+    }
+
     /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
     pub(super) fn save_cursors(&mut self) {
         let hub = &self.config.hub;
+        let making = &self.making;
         let save = |group: &mut Group| {
+            if making.contains_key(&group.identity().name) {
+                return None;
+            }
             let seq = group.unsaved()?;
             let group = group.identity().name.as_ref().map(ToString::to_string).unwrap_or_default();
             Some(Write::Cursor { hub: hub.clone(), group, seq })

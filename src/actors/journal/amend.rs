@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     batch::{Job, ReplyTo, Told, mismatch},
     message::{Amending, Amendment},
+    redrive,
     sequence::Sequence,
 };
 use crate::{
@@ -53,6 +54,7 @@ pub fn job(outlet: &Outlet, by: &Uid, hub: &Uid, change: Amending) -> Job {
             let delete = Delete { what, before: None, most: MOST_DELETED, by, hub, at: now_millis() };
             (Write::Delete(delete), ReplyTo::Deleter(Deleting { outlet, req, permit, gone: 0 }))
         }
+        Amendment::Redrive(what) => redrive::first(what, by, hub, (outlet, req, permit)),
     };
     Job { write, weight: WEIGHT, reply }
 }
@@ -85,7 +87,7 @@ pub fn deleted(
             metrics.schedules_waiting.add(-i64::try_from(waited).unwrap_or(0));
             told.gone.extend(gone);
             match rest {
-                Some(rest) => told.again.push((Write::Delete(rest), deleting)),
+                Some(rest) => told.again.push((Write::Delete(rest), ReplyTo::Deleter(deleting))),
                 None => {
                     let Deleting { outlet, req, permit, gone } = deleting;
                     told.owed.push(Owed { outlet, req, answer: Answer::Deleted(gone), permit });
@@ -98,13 +100,19 @@ pub fn deleted(
 }
 
 /// The hub is stopping: who asked for it asks again for the rest.
-pub fn interrupt(deleting: Deleting) {
-    let fault = Fault::retryable(
-        code::HUB_DRAINING,
-        "the hub is stopping and deletes no more: delete the log again once it is back",
-        Duration::from_secs(1),
-    );
-    refused(deleting, fault);
+pub fn interrupt(reply: ReplyTo) {
+    let fault = |message| Fault::retryable(code::HUB_DRAINING, message, Duration::from_secs(1));
+    match reply {
+        ReplyTo::Deleter(deleting) => {
+            let message = "the hub is stopping and deletes no more: delete the log again once it is back";
+            refused(deleting, fault(message));
+        }
+        ReplyTo::Redriver(redriving) => {
+            let message = "the hub is stopping and redrives no more: redrive the rest once it is back";
+            redriving.refuse(fault(message));
+        }
+        _ => {}
+    }
 }
 
 fn refused(deleting: Deleting, fault: Fault) {

@@ -12,19 +12,21 @@ use super::{
     due,
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
+    outcomes::{self, Claimed},
+    redrive::{self, Redriving},
     sequence::Sequence,
     sweeps,
 };
 use crate::{
     actors::{
-        deliveries::{Finish, GroupNo, Recorded, Reserved, Settled},
+        deliveries::{GroupNo, Recorded, Reserved},
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Append, Event, EventId, Fault, NewEvent, Outcome, Uid, code},
+    event::{Append, Event, EventId, Fault, Group, NewEvent, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Swept, Write, Written},
-    wire::{Answer, Attempt, Published, Req, Token},
+    store::{Binding, Due, Gone, Placed, StoreError, Swept, Write, Written},
+    wire::{Answer, Published, Req, Token},
 };
 
 /// Who hears how a write went.
@@ -54,21 +56,18 @@ pub enum ReplyTo {
     Keeper(oneshot::Sender<Result<Swept, Fault>>),
     /// The link that asked for a deletion.
     Deleter(Deleting),
-    /// Deliveries, about the outcome of a claim.
-    Claim {
-        /// The event.
-        event_id: EventId,
-        /// The claim.
-        token: Token,
-        /// What was to be recorded.
-        outcome: Outcome,
-    },
+    /// Deliveries, about the end of a claim.
+    Claim(Claimed),
     /// Deliveries, that an attempt of this group is no longer under way.
     Attempt(GroupNo),
     /// Deliveries, whether a claim is ours.
     Reserve(Token),
     /// The registry, of what an npm link has published.
     Npm(NpmPublish),
+    /// The link that asked for a redrive.
+    Redriver(Redriving),
+    /// Whoever changes a group.
+    Alterer(oneshot::Sender<Result<Written, Fault>>),
     /// Whoever made the binding.
     Binding(oneshot::Sender<Result<Binding, Fault>>),
     /// Nobody: a failure is logged.
@@ -165,6 +164,10 @@ impl Batch {
                 event.timestamp = place.timestamp;
                 Events::One(event.clone(), place.seq)
             }
+            Write::Finish { letter: Some(letter), .. } => {
+                outcomes::place(letter, sequence, now);
+                Events::One(letter.event.clone(), letter.seq)
+            }
             Write::Take { seq, .. } => {
                 *seq = sequence.next(now).seq;
                 Events::Known(*seq)
@@ -229,8 +232,10 @@ pub struct Told {
     pub expired: Vec<EventId>,
     /// Answers to deletions, to be given once nobody hands out what is gone.
     pub owed: Vec<Owed>,
-    /// Deletions that aren't at their end.
-    pub again: Vec<(Write, Deleting)>,
+    /// Deletions and redrives that aren't at their end.
+    pub again: Vec<(Write, ReplyTo)>,
+    /// Groups of which events are tried again.
+    pub redriven: Vec<Option<Group>>,
 }
 
 /// Answers the publishers, and gathers what the rest of the core must hear.
@@ -273,13 +278,15 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             }
             ReplyTo::Keeper(done) => sweeps::swept(done, result, &mut told),
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
-            ReplyTo::Claim { event_id, token, outcome } => {
-                told.recorded.settled.push(Settled {
-                    event_id,
-                    token,
-                    outcome,
-                    result: result.map(|_| ()).map_err(Fault::from),
-                });
+            ReplyTo::Redriver(redriving) => redrive::redriven(redriving, result, &mut told),
+            ReplyTo::Alterer(done) => {
+                // Whoever asked may be gone: the change stays all the same.
+                let _ = done.send(result.map_err(Fault::from));
+            }
+            ReplyTo::Claim(claimed) => {
+                let letter = if let Events::One(event, seq) = events { Some((event, seq)) } else { None };
+                let Told { recorded, committed, .. } = &mut told;
+                outcomes::ended(claimed, letter, result, recorded, committed, metrics);
             }
             ReplyTo::Binding(made) => {
                 let bound = match result {
@@ -409,32 +416,6 @@ pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
 fn untimed(event: NewEvent) -> Event {
     let NewEvent { id, domain, name, pid, rid, data } = event;
     Event { id, timestamp: 0, domain, name, pid, rid, data }
-}
-
-/// The outcome of a claim.
-pub fn finish(finish: Finish, at: i64, hub: Uid) -> Write {
-    let Finish { event_id, group, round, seq, outcome, consumer, attempt, .. } = finish;
-    let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
-    Write::Finish {
-        event_id,
-        seq,
-        outcome,
-        consumer,
-        at,
-        attempt,
-        hub,
-        group: group.map(|group| group.to_string()).unwrap_or_default(),
-        round,
-        retried: false,
-        letter: None,
-    }
-}
-
-/// A delivery of the default group that ended, as a row.
-pub fn attempt_row(event_id: EventId, attempt: Attempt) -> AttemptRow {
-    let Attempt { number, round, group, consumer, started, ended, reason, error } = attempt;
-    let group = group.map(|group| group.to_string()).unwrap_or_default();
-    AttemptRow { event_id, group, round, number, consumer, started, ended, reason, error }
 }
 
 /// The store answered another question: a fault of ours, which must not pass for success.

@@ -4,15 +4,15 @@ use tokio::sync::oneshot;
 
 use crate::{
     actors::{
-        deliveries::{Deliveries, Ended, Finish, Reserve},
+        deliveries::{Deliveries, Ended, Finish, Reserve, Retry},
         mail::{Handle, mail},
         outlet::{AmendPermit, Outlet, WindowPermit},
         registry::Registry,
         scheduler::Scheduler,
     },
     event::{Append, EventId, Fault, NewEvent, Uid},
-    store::{Binding, Write},
-    wire::{Association, Deletion, Req},
+    store::{Binding, Write, Written},
+    wire::{Association, Deletion, Redrive, Req},
 };
 
 /// Whom the journal tells. Comes once, before all else.
@@ -86,6 +86,8 @@ pub enum Amendment {
     Cancel(EventId),
     /// An event or a log goes.
     Delete(Deletion),
+    /// Dead events are tried again.
+    Redrive(Redrive),
 }
 
 /// One change that a link asks for.
@@ -111,12 +113,14 @@ pub struct Amend {
 }
 mail!(Amend => ());
 
-/// Outcomes, attempts and claims, to be recorded. Each outcome and each claim is reported to deliveries.
+/// Outcomes, attempts and claims, to be recorded. How each went is reported to deliveries.
 #[derive(Debug)]
 pub struct Record {
     /// Claims that end.
     pub finishes: Vec<Finish>,
-    /// Attempts that ended without an outcome.
+    /// Attempts that failed, after which the events wait for the next.
+    pub retries: Vec<Retry>,
+    /// Other attempts that ended without an outcome.
     pub ended: Vec<Ended>,
     /// Claims that npm spokes may make too.
     pub claims: Vec<Reserve>,
@@ -132,6 +136,16 @@ pub struct Bind {
     pub made: oneshot::Sender<Result<Binding, Fault>>,
 }
 mail!(Bind => ());
+
+/// A change of a group, and who hears how it went.
+#[derive(Debug)]
+pub struct Alter {
+    /// The change.
+    pub write: Write,
+    /// Gets what the store answers.
+    pub done: oneshot::Sender<Result<Written, Fault>>,
+}
+mail!(Alter => ());
 
 /// Rows that nobody waits for: cursors, log rows.
 #[derive(Debug)]

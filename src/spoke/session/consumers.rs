@@ -128,6 +128,13 @@ impl Consumers {
         }
     }
 
+    /// The hub ends it: its binding or its group was removed.
+    pub(super) fn ended(&mut self, sub: Sub, fault: Fault) {
+        if let Some(key) = self.numbers.get(&sub).copied() {
+            self.refused(key, fault);
+        }
+    }
+
     /// A claim has come. False: nobody takes it, it is to be handed back. A claim that doesn't fit (the hub
     /// gave more than the credit) hands itself back when it is dropped here.
     pub(super) fn claimed(

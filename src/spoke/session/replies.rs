@@ -47,6 +47,7 @@ impl Session {
                     self.settle(id, Settle::Release, None);
                 }
             }
+            Reply::Ended { sub, fault } => self.consumers.ended(sub, fault),
             Reply::Ok { req, answer } => self.answered(req, answer),
             Reply::Err { req, fault } => self.refused(req, fault, now),
             Reply::Item { req, event } => {

@@ -4,7 +4,7 @@ use std::{path::Path, process::Stdio, time::Duration};
 
 use eventflow::{
     pki::Bundle,
-    spoke::{Publish, Spoke},
+    spoke::{GroupChange, Publish, Spoke},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -30,7 +30,10 @@ pub struct Said {
 impl Place {
     pub async fn new() -> Self {
         let hub = TestHub::start().await;
-        Self { spoke: hub.spoke().await, hub, folder: tempfile::tempdir().unwrap() }
+        let spoke = hub.spoke().await;
+        // So that the end of an event that fails needn't be waited for.
+        spoke.default_group().set(GroupChange::new().max_attempts(1)).await.unwrap();
+        Self { spoke, hub, folder: tempfile::tempdir().unwrap() }
     }
 
     /// Ends the client and the hub, which must be able to drain.

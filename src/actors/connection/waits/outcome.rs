@@ -14,7 +14,7 @@ use crate::{
         deliveries::{AwaitOutcome, ForgetOutcome},
         waiters::WaitKey,
     },
-    event::{EventId, Fault, code},
+    event::{EventId, Fault, Group, code},
     store::Standing,
     wire::{Answer, OutcomeOptions},
 };
@@ -29,14 +29,9 @@ pub async fn wait(
     id: EventId,
     options: OutcomeOptions,
 ) -> Result<Answer, Fault> {
-    if let Some(group) = options.group {
-        return Err(Fault::refused(
-            code::UNSUPPORTED,
-            format!("the group {group:?}: this hub has only the default group yet: leave the group out"),
-        ));
-    }
+    let group = options.group;
     if options.timeout_ms == 0 {
-        return Ok(match around.standing(&id).await? {
+        return Ok(match around.standing(&id, group.as_ref()).await? {
             Standing::Ended(ended) => Answer::Outcome(Some(Box::new(ended))),
             Standing::Open => Answer::Outcome(None),
         });
@@ -44,8 +39,8 @@ pub async fn wait(
     let timeout = Duration::from_millis(options.timeout_ms);
     let deadline = Instant::now() + timeout;
     loop {
-        let (_seat, told) = Seat::take(around, who, id.clone()).await?;
-        if let Standing::Ended(ended) = around.standing(&id).await? {
+        let (_seat, told) = Seat::take(around, who, id.clone(), group.clone()).await?;
+        if let Standing::Ended(ended) = around.standing(&id, group.as_ref()).await? {
             return Ok(Answer::Outcome(Some(Box::new(ended))));
         }
         match timeout_at(deadline, told).await {
@@ -58,9 +53,9 @@ pub async fn wait(
 }
 
 impl Around {
-    async fn standing(&self, id: &EventId) -> Result<Standing, Fault> {
+    async fn standing(&self, id: &EventId, group: Option<&Group>) -> Result<Standing, Fault> {
         let _turn = self.turn().await;
-        Ok(self.store.standing(id).await?)
+        Ok(self.store.standing_in(id, group.map(Group::as_str).unwrap_or_default()).await?)
     }
 }
 
@@ -69,6 +64,7 @@ struct Seat<'a> {
     around: &'a Around,
     who: WaitKey,
     event_id: EventId,
+    group: Option<Group>,
 }
 
 impl<'a> Seat<'a> {
@@ -77,11 +73,12 @@ impl<'a> Seat<'a> {
         around: &'a Around,
         who: WaitKey,
         event_id: EventId,
+        group: Option<Group>,
     ) -> Result<(Self, oneshot::Receiver<()>), Fault> {
         let ((seated, taken), (told, hears)) = (oneshot::channel(), oneshot::channel());
-        let wait = AwaitOutcome { who, event_id: event_id.clone(), told, seated };
+        let wait = AwaitOutcome { who, event_id: event_id.clone(), group: group.clone(), told, seated };
         around.core.deliveries.offer(wait).map_err(not_seated)?;
-        let seat = Self { around, who, event_id };
+        let seat = Self { around, who, event_id, group };
         taken.await.map_err(|_| restart())?;
         Ok((seat, hears))
     }
@@ -90,7 +87,8 @@ impl<'a> Seat<'a> {
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         // One per wait.
-        let forget = ForgetOutcome { who: self.who, event_id: self.event_id.clone() };
+        let forget =
+            ForgetOutcome { who: self.who, event_id: self.event_id.clone(), group: self.group.clone() };
         self.around.core.deliveries.signal(forget);
     }
 }

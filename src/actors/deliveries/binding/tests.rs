@@ -20,7 +20,7 @@ fn event(seq: u64) -> Arc<Dispatched> {
 }
 
 fn waiting(seq: u64) -> Waiting {
-    Waiting { event: event(seq), attempts: 0 }
+    Waiting::new(event(seq), 1)
 }
 
 fn binding() -> Binding {
@@ -45,7 +45,7 @@ fn what_arrives_while_a_page_is_read_follows_it_once() {
     // The page already shows 3, and 2 has ended while it was read.
     binding.ended(2);
     let rows = vec![waiting(1), waiting(2), waiting(3)];
-    let place = binding.page(Page { ticket: wanted.ticket, rows, scanned: 3, more: false }, 4);
+    let place = binding.page(Page { ticket: wanted.ticket, rows, scanned: 3, more: false }, 4, 1);
     assert_eq!(seqs(&place), [1, 3, 4]);
     assert!(binding.is_live());
     assert!(binding.arrive(&event(5)));
@@ -56,7 +56,7 @@ fn a_full_window_leaves_the_rest_to_the_database() {
     let mut binding = binding();
     binding.joined();
     let wanted = binding.want_page().unwrap();
-    binding.page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false }, 0);
+    binding.page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false }, 0, 1);
     for seq in 1..=WINDOW_EVENTS as u64 {
         assert!(binding.arrive(&event(seq)));
         binding.put(waiting(seq));
@@ -76,10 +76,10 @@ fn the_last_consumer_to_leave_gives_the_memory_back() {
     binding.joined();
     let wanted = binding.want_page().unwrap();
     let rows = vec![waiting(4), waiting(7)];
-    for waiting in binding.page(Page { ticket: wanted.ticket, rows, scanned: 7, more: false }, 7) {
+    for waiting in binding.page(Page { ticket: wanted.ticket, rows, scanned: 7, more: false }, 7, 1) {
         binding.put(waiting);
     }
-    binding.left(KEY);
+    let _ = binding.left(KEY);
     assert_eq!(binding.waiting(), 0);
     assert_eq!(binding.floor(), 3);
     binding.put(waiting(2));
@@ -98,7 +98,7 @@ fn an_overflown_buffer_means_another_page() {
     }
     assert!(
         binding
-            .page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false }, 5_000)
+            .page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false }, 5_000, 1)
             .is_empty()
     );
     assert!(!binding.is_live());
@@ -110,7 +110,7 @@ fn a_page_leaves_what_is_not_dispatched_yet_to_its_dispatch() {
     binding.joined();
     let wanted = binding.want_page().unwrap();
     let rows = vec![waiting(1), waiting(2), waiting(3)];
-    let place = binding.page(Page { ticket: wanted.ticket, rows, scanned: 3, more: true }, 2);
+    let place = binding.page(Page { ticket: wanted.ticket, rows, scanned: 3, more: true }, 2, 1);
     assert_eq!(seqs(&place), [1, 2]);
     assert!(binding.is_live(), "all that is dispatched was considered");
     assert!(binding.arrive(&event(3)));
@@ -121,13 +121,13 @@ fn a_binding_that_is_caught_up_needs_no_page_when_its_consumer_comes_back() {
     let mut binding = binding();
     binding.joined();
     let wanted = binding.want_page().unwrap();
-    binding.page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false }, 0);
-    binding.left(KEY);
+    binding.page(Page { ticket: wanted.ticket, rows: Vec::new(), scanned: 0, more: false }, 0, 1);
+    let _ = binding.left(KEY);
     binding.passed(9);
     assert_eq!(binding.floor(), 9, "what it doesn't want goes by");
     binding.joined();
     assert!(binding.is_live());
-    binding.left(KEY);
+    let _ = binding.left(KEY);
     assert!(!binding.arrive(&event(10)));
     binding.passed(12);
     assert_eq!(binding.floor(), 9);

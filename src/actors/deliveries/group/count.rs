@@ -13,7 +13,9 @@ impl Group {
     /// Events that wait in memory; [`Self::pending`] counts those in the database too.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.bindings.values().map(Binding::waiting).sum::<usize>() + self.guards.waiting()
+        self.bindings.values().map(Binding::waiting).sum::<usize>()
+            + self.guards.waiting()
+            + self.retries.waiting()
     }
 
     /// Events that a binding wants, without outcome and in nobody's hands; none until they were counted once.

@@ -20,12 +20,14 @@ impl Group {
                 }
             });
             self.guards.drop_kept(seq);
+            let waited = self.retries.take(seq).is_some();
+            self.retries.ended(seq);
             if self.taken.contains_key(&seq) {
                 self.deleted.insert(seq);
                 continue;
             }
             self.pending.ended(seq);
-            if wanted && *open {
+            if wanted && *open && !waited {
                 self.pending.went(seq);
                 // A count that read after the deletion and before this word of it never had the event.
                 self.pending.be_unsure();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Group;
 use crate::{
     actors::{
+        clock::Now,
         deliveries::{
             binding::Waiting,
             consumer::ConsumerKey,
@@ -28,20 +29,20 @@ impl Group {
         event: &Arc<Dispatched>,
         links: Vec<Outlet>,
         bindings: &[i64],
-        now: i64,
+        now: Now,
         effects: &mut Effects,
     ) {
         self.pending.share();
-        let waiting = Waiting { event: event.clone(), attempts: 0 };
+        let waiting = Waiting::new(event.clone(), self.round());
         if let Some(key) = self.ready_for(bindings) {
-            self.guards.guard(event.seq, now);
+            self.guards.guard(event.seq, now.wall);
             self.hand_out(key, waiting, now, effects);
             if let Some(claim) = self.taken.get(&event.seq).and_then(|token| self.claims.get_mut(token)) {
                 claim.tell = links;
             }
             return;
         }
-        self.guards.guard(event.seq, now + NPM_FIRST);
+        self.guards.guard(event.seq, now.wall + NPM_FIRST);
         effects.tell(event.clone(), links);
         if !bindings.is_empty() {
             self.place(waiting, bindings, now, effects);
@@ -49,17 +50,18 @@ impl Group {
     }
 
     /// The event, unless its time for consumers of ours hasn't come: then it is kept until [`Self::due`].
-    pub(super) fn not_yet(&mut self, waiting: Waiting, now: i64) -> Option<Waiting> {
-        match self.guards.waits_until(waiting.event.seq, now) {
+    pub(super) fn not_yet(&mut self, waiting: Waiting, now: Now) -> Option<Waiting> {
+        match self.guards.waits_until(waiting.event.seq, now.wall) {
             Some(_) => self.guards.keep(waiting).err(),
             None => Some(waiting),
         }
     }
 
-    /// Offers what npm spokes had their time for.
-    pub fn due(&mut self, now: i64, effects: &mut Effects) {
+    /// What time brings: ends of leases, retries, and what npm spokes had their time for.
+    pub fn due(&mut self, now: Now, effects: &mut Effects) {
+        self.time_passed(now, effects);
         let mut matched = Vec::new();
-        for waiting in self.guards.due(now) {
+        for waiting in self.guards.due(now.wall) {
             self.matching(&waiting.event, &mut matched);
             self.place(waiting, &matched, now, effects);
         }
@@ -73,16 +75,16 @@ impl Group {
 
     /// An npm link is told of an event that it missed. One that a consumer of ours has is claimed in the database
     /// first.
-    pub fn tell_late(&mut self, event: Arc<Dispatched>, link: Outlet, now: i64, effects: &mut Effects) {
+    pub fn tell_late(&mut self, event: Arc<Dispatched>, link: Outlet, now: Now, effects: &mut Effects) {
         let held = self.taken.get(&event.seq).and_then(|token| Some((*token, self.claims.get_mut(token)?)));
         let Some((token, claim)) = held else {
-            self.guards.guard(event.seq, now + NPM_FIRST);
+            self.guards.guard(event.seq, now.wall + NPM_FIRST);
             effects.tell(event, vec![link]);
             return;
         };
         claim.tell.push(link);
         // If it comes back before the database says whose it is, it must be asked again.
-        self.guards.guard(event.seq, now);
+        self.guards.guard(event.seq, now.wall);
         if !claim.reserving {
             let consumer = claim.uid.clone();
             effects.reserves.push(Reserve { token, event_id: event.event.id.clone(), consumer });
@@ -91,17 +93,17 @@ impl Group {
 
     /// Whether npm spokes may be told of this event, which is open: no binding wants it, and none of them is at it.
     /// Else, until when they have to wait; never: none.
-    pub fn is_free(&self, event: &Dispatched, now: i64) -> Result<(), Option<i64>> {
+    pub fn is_free(&self, event: &Dispatched, now: Now) -> Result<(), Option<i64>> {
         let mut matched = Vec::new();
         self.matching(event, &mut matched);
         if !matched.is_empty() || self.taken.contains_key(&event.seq) {
             return Err(None);
         }
-        self.guards.waits_until(event.seq, now).map_or(Ok(()), |until| Err(Some(until)))
+        self.guards.waits_until(event.seq, now.wall).map_or(Ok(()), |until| Err(Some(until)))
     }
 
     /// A claim of [`Effects::reserves`] was made or lost, or the database couldn't say. npm links are told only now.
-    pub fn reserved(&mut self, token: Token, won: Option<bool>, now: i64, effects: &mut Effects) {
+    pub fn reserved(&mut self, token: Token, won: Option<bool>, now: Now, effects: &mut Effects) {
         // Its consumer may be gone meanwhile; what the database has is found again by the next one.
         let Some(claim) = self.claims.get_mut(&token) else { return };
         let (event, key) = (claim.event.clone(), claim.consumer);
@@ -120,8 +122,8 @@ impl Group {
             }
             Some(false) => self.lost(token, key, now, effects),
             None => {
-                self.guards.guard(event.seq, now + AGAIN);
-                self.give_back(token, false, "not claimed", now, effects);
+                self.guards.guard(event.seq, now.wall + AGAIN);
+                self.give_back(token, now, effects);
                 self.forget_if_done(key);
             }
         }
@@ -133,28 +135,30 @@ impl Group {
         (self.claims.values().filter(|claim| claim.reserving).count(), self.guards.waiting())
     }
 
-    fn hand_reserved(&mut self, token: Token, key: ConsumerKey, now: i64, effects: &mut Effects) {
+    fn hand_reserved(&mut self, token: Token, key: ConsumerKey, now: Now, effects: &mut Effects) {
         let gone = self.claims.get(&token).is_some_and(|claim| self.deleted.contains(&claim.event.seq));
         let consumer =
             self.consumers.get(&key).filter(|consumer| !consumer.stopped && !self.draining && !gone);
         match (consumer, self.claims.get_mut(&token)) {
             (Some(consumer), Some(claim)) => {
-                claim.started = now;
+                claim.started = now.wall;
                 let (attempt, event) = (claim.attempts + 1, claim.event.clone());
+                self.leases.hold(token, now.steady + consumer.lease);
                 effects.hand(key.link, &consumer.outlet, ClaimPush { sub: key.sub, token, attempt, event });
             }
             _ => {
-                self.give_back(token, false, "stopped", now, effects);
+                self.give_back(token, now, effects);
                 self.forget_if_done(key);
             }
         }
     }
 
     /// An npm spoke has the event: what becomes of it is written there.
-    fn lost(&mut self, token: Token, key: ConsumerKey, now: i64, effects: &mut Effects) {
+    fn lost(&mut self, token: Token, key: ConsumerKey, now: Now, effects: &mut Effects) {
         let Some(claim) = self.claims.remove(&token) else { return };
         let seq = claim.event.seq;
         self.pending.ended(seq);
+        self.retries.ended(seq);
         self.taken.remove(&seq);
         self.deleted.remove(&seq);
         self.guards.forget(seq);

@@ -4,20 +4,23 @@
 mod applied;
 mod counted;
 mod npm;
+mod retried;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
+use self::retried::DueReading;
 use super::{
     super::{
         binding::{Binding, Page, PageWanted, Waiting},
         budget::Budget,
         consumer::{Consumer, ConsumerKey},
-        effects::{Effects, Finish, Verdict},
+        effects::{Effects, Finish, Retry, Verdict},
         group::{Group, Identity},
         groups::{GroupNo, Shared},
+        letters::Letters,
         pending::MarksWanted,
         policy::Policy,
         tokens::Tokens,
@@ -26,25 +29,33 @@ use super::{
 };
 use crate::{
     actors::{
+        clock::Now,
         dispatched::Dispatched,
         outlet::{LinkId, Outlet},
     },
-    event::{Data, Domain, Event, EventId, Name, Pattern, Pid, Uid},
+    event::{Data, Domain, Event, EventId, Name, Outcome, Pattern, Pid, Uid},
     store::{Gone, OpenMark},
-    wire::Token,
+    wire::{NackOptions, Token},
 };
 
 const DOMAINS: [&str; 2] = ["a", "b"];
 const PATTERNS: [&str; 3] = ["*", "a", "b"];
 /// Rows of a page.
 const PAGE: usize = 4;
+/// How long a claim is held, in milliseconds.
+const LEASE: u64 = 4_000;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// A row of the database.
 struct Row {
     event: Arc<Dispatched>,
     open: bool,
     deleted: bool,
+    dead: bool,
+    round: u32,
     attempts: u32,
+    /// It waits for its next attempt: when that is due.
+    due: Option<i64>,
     /// npm spokes know of it.
     told: bool,
     /// Told before the last restart: the group can't know.
@@ -90,20 +101,29 @@ pub struct World {
     /// Claims to be made; then to be told.
     reserves: Vec<(Token, u64)>,
     reserved: VecDeque<(Token, Option<bool>)>,
-    now: i64,
+    now: Now,
     links: Vec<Outlet>,
     members: BTreeMap<ConsumerKey, Member>,
     /// Un-acked, with the attempt's number.
     held: BTreeMap<Token, (ConsumerKey, u64, u32)>,
+    /// When the leases of what is held end.
+    leases: BTreeMap<Token, u64>,
+    /// What was held until then, and wasn't heard of since.
+    overdue: BTreeMap<Token, ConsumerKey>,
     /// Acked or nacked, to be committed; then to be told.
     finishes: Vec<(Finish, u64)>,
     told: VecDeque<(Token, bool)>,
-    settling: BTreeMap<Token, (ConsumerKey, u64)>,
+    retries: Vec<Retry>,
+    /// With whether somebody waits for the answer.
+    settling: BTreeMap<Token, (ConsumerKey, u64, bool)>,
     ended: Vec<u64>,
     ended_told: usize,
     /// Attempts that were counted, whether the database knows them or not.
     counted: BTreeMap<u64, u32>,
     pages: Vec<Reading>,
+    due_pages: Vec<DueReading>,
+    /// Dead events were made alive in the database, and the group wasn't told yet.
+    redriven: bool,
     /// What is being counted, and what the database says of it.
     marks: Option<(MarksWanted, Option<Vec<OpenMark>>)>,
     /// An event is gone, and a claim may have ended, or a page been read, before the group heard of it: the count may be off
@@ -129,17 +149,22 @@ impl World {
             npm_link: Outlet::new(LinkId(0), usize::MAX).0,
             reserves: Vec::new(),
             reserved: VecDeque::new(),
-            now: 0,
+            now: Now { wall: 0, steady: 0 },
             links: Vec::new(),
             members: BTreeMap::new(),
             held: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            overdue: BTreeMap::new(),
             finishes: Vec::new(),
             told: VecDeque::new(),
+            retries: Vec::new(),
             settling: BTreeMap::new(),
             ended: Vec::new(),
             ended_told: 0,
             counted: BTreeMap::new(),
             pages: Vec::new(),
+            due_pages: Vec::new(),
+            redriven: false,
             marks: None,
             unsure: false,
             epoch: 0,
@@ -181,6 +206,8 @@ impl World {
                 if let Some(key) = pick(&keys, which) {
                     self.group.stop(*key);
                     self.members.get_mut(key).unwrap().stopped = true;
+                    let key = *key;
+                    self.overdue.retain(|_, holder| *holder != key);
                 }
             }
             Step::Publish { domain, events, npm } => {
@@ -208,6 +235,7 @@ impl World {
             Step::Dispatch => self.dispatch(),
             Step::Read(which) => {
                 self.read(which);
+                self.read_due(which);
                 self.read_marks();
             }
             Step::Page(which) => {
@@ -220,15 +248,23 @@ impl World {
                     let page = Page { ticket: wanted.ticket, rows, scanned, more };
                     self.group.page(binding, page, self.now, &mut effects);
                 }
+                self.due_page(which, &mut effects);
             }
             Step::PageFails(which) => {
                 if !self.pages.is_empty() {
                     let page = self.pages.remove(which % self.pages.len());
                     self.group.page_failed(page.binding, page.wanted.ticket);
                 }
+                self.due_page_fails(which);
             }
             Step::Ack(which) => self.settle(which, Verdict::Ack, &mut effects),
-            Step::Nack(which) => self.settle(which, Verdict::Nack("no".to_owned()), &mut effects),
+            Step::Nack { which, delay, is_final } => {
+                let options = NackOptions { reason: "no".to_owned(), delay, is_final };
+                self.settle(which, Verdict::Nack(options), &mut effects);
+            }
+            Step::Extend(which, lease) => self.settle(which, Verdict::Extend(lease), &mut effects),
+            Step::Late(which) => self.speak_late(which, &mut effects),
+            Step::Redrive(which) => self.redrive(which),
             Step::Release(which) => self.settle(which, Verdict::Release, &mut effects),
             Step::Stray => {
                 let (outlet, _) = Outlet::new(LinkId(u64::MAX), 1);
@@ -245,16 +281,18 @@ impl World {
                 let attempts = std::mem::take(&mut self.ended_told);
                 self.group.attempts_recorded(attempts, &mut effects);
                 for (token, again) in std::mem::take(&mut self.told) {
-                    let (key, seq) = self.settling.remove(&token).unwrap();
-                    if again && self.members.contains_key(&key) {
+                    let (key, seq, waits) = self.settling.remove(&token).unwrap();
+                    if again && waits && self.members.contains_key(&key) {
                         self.held.insert(token, (key, seq, self.counted.get(&seq).unwrap_or(&0) + 1));
+                        self.leases.insert(token, self.now.steady + LEASE);
                     }
-                    assert!(
-                        self.group.recorded(token, again, self.now, &mut effects).is_some(),
-                        "somebody waits"
-                    );
+                    let answered = self.group.recorded(token, again, self.now, &mut effects);
+                    assert_eq!(answered.is_some(), waits, "who said so itself waits for the answer");
                     // Each may lead to claims, which must fit what was told before them.
                     self.apply(std::mem::take(&mut effects));
+                }
+                if std::mem::take(&mut self.redriven) {
+                    self.group.look_at_retries(self.now, &mut effects);
                 }
                 for (token, won) in std::mem::take(&mut self.reserved) {
                     self.group.reserved(token, won, self.now, &mut effects);
@@ -266,14 +304,18 @@ impl World {
                     let link = self.links.remove(which % self.links.len()).id();
                     self.members.retain(|key, _| key.link != link);
                     self.held.retain(|_, (key, ..)| key.link != link);
+                    self.overdue.retain(|_, key| key.link != link);
                     self.group.link_gone(link, self.now, &mut effects);
                 }
             }
             Step::SaveCursor => self.cursor = self.group.floor().unwrap_or(self.cursor).max(self.cursor),
             Step::Tick => {
-                self.now += 1_000;
+                self.now.wall += 1_000;
+                self.now.steady += 1_000;
                 self.group.want_pages(&mut effects);
+                let over = self.end_leases();
                 self.group.due(self.now, &mut effects);
+                assert_eq!(effects.over, over, "leases end at their time");
                 self.want_marks();
             }
             Step::Drain => {
@@ -291,7 +333,7 @@ impl World {
         assert_eq!(self.group.in_flight(), self.held.len() + self.settling.len() + reserving);
         if let Some(floor) = self.group.floor() {
             let oldest =
-                self.rows.iter().find(|(_, row)| row.is_open() && self.wanted(row)).map(|(seq, _)| *seq);
+                self.rows.iter().find(|(_, row)| row.is_new() && self.wanted(row)).map(|(seq, _)| *seq);
             assert!(oldest.is_none_or(|oldest| floor < oldest), "the floor {floor} is above {oldest:?}");
         }
     }
@@ -305,9 +347,12 @@ impl World {
             let before = (self.pages.len(), self.held.len(), self.settling.len(), self.on_the_way.len());
             self.step(Step::Dispatch);
             self.step(Step::Tick);
-            for _ in 0..self.pages.len() {
+            for _ in 0..self.pages.len() + self.due_pages.len() {
                 self.step(Step::Read(0));
                 self.step(Step::Page(1));
+            }
+            while !self.overdue.is_empty() {
+                self.step(Step::Late(0));
             }
             self.count_to_the_end();
             for _ in 0..self.held.len() {
@@ -315,7 +360,11 @@ impl World {
             }
             self.step(Step::Commit);
             self.step(Step::Recorded);
-            let idle = self.pages.is_empty() && self.held.is_empty() && self.settling.is_empty();
+            let idle = self.pages.is_empty()
+                && self.due_pages.is_empty()
+                && self.held.is_empty()
+                && self.settling.is_empty()
+                && !self.any_is_to_be_retried();
             if idle && before == (0, 0, 0, 0) && self.group.undecided() == (0, 0) {
                 let live: BTreeSet<i64> = self
                     .members
@@ -371,7 +420,7 @@ impl World {
         let uid = Uid::parse("WORKER.SPOKE").unwrap();
         self.members.insert(key, Member { binding, credit, stopped: false });
         let mut effects = Effects::default();
-        let consumer = Consumer::new(outlet, uid, binding, credit, usize::MAX, concurrency);
+        let consumer = Consumer::new(outlet, uid, binding, credit, usize::MAX, concurrency, LEASE);
         self.group.join(key, consumer, self.now, &mut effects);
         self.apply(effects);
     }
@@ -381,11 +430,11 @@ impl World {
             self.pages.iter().enumerate().filter(|(_, page)| page.read.is_none()).map(|(at, _)| at).collect();
         let Some(at) = pick(&unread, which) else { return };
         let after = self.pages[*at].wanted.after;
-        let mut open = self.rows.range(after + 1..).filter(|(_, row)| row.is_open()).map(|(_, row)| row);
+        let mut open = self.rows.range(after + 1..).filter(|(_, row)| row.is_new()).map(|(_, row)| row);
         let rows: Vec<_> = open
             .by_ref()
             .take(PAGE)
-            .map(|row| Waiting { event: row.event.clone(), attempts: row.attempts })
+            .map(|row| Waiting { attempts: row.attempts, ..Waiting::new(row.event.clone(), row.round) })
             .collect();
         let scanned = rows.last().map_or(after, |last| last.event.seq);
         self.pages[*at].read = Some((rows, scanned, open.next().is_some()));
@@ -417,10 +466,18 @@ impl World {
     fn settle(&mut self, which: usize, verdict: Verdict, effects: &mut Effects) {
         let tokens: Vec<_> = self.held.keys().copied().collect();
         let Some(token) = pick(&tokens, which).copied() else { return };
-        let (key, seq, _) = self.held.remove(&token).unwrap();
+        let (key, seq, _) = self.held[&token];
         let outlet = self.links.iter().find(|outlet| outlet.id() == key.link).unwrap();
-        if verdict != Verdict::Release {
-            self.settling.insert(token, (key, seq));
+        match verdict {
+            Verdict::Extend(lease) => {
+                let lease = lease.map_or(LEASE, |lease| lease.max(1_000));
+                self.leases.insert(token, self.now.steady + lease);
+            }
+            Verdict::Release => _ = self.held.remove(&token),
+            _ => {
+                self.held.remove(&token);
+                self.settling.insert(token, (key, seq, true));
+            }
         }
         self.group.settle(outlet, 1, token, verdict, self.now, effects);
         assert!(effects.answers.iter().all(|(.., held)| *held), "it is held");
@@ -435,6 +492,12 @@ impl World {
                 assert!(row.open || row.deleted, "event {seq} has an outcome already");
                 self.unsure |= row.deleted;
                 // What an npm spoke has is its own: the ack is refused, and nobody else gets it.
+                if row.is_open() {
+                    assert_eq!(finish.round, row.round);
+                    assert_eq!(finish.retried, row.due.is_some(), "whether event {seq} waited for a retry");
+                    row.due = None;
+                    row.dead = finish.outcome == Outcome::Dead;
+                }
                 row.open &= row.npm;
             }
             self.told.push_back((finish.token, !takes));
@@ -445,6 +508,7 @@ impl World {
             self.ended_told += 1;
             self.rows.get_mut(&seq).unwrap().attempts += 1;
         }
+        self.commit_retries(takes);
     }
 }
 
@@ -452,7 +516,9 @@ impl World {
 fn group(last: Token, head: u64, link_bytes: usize) -> Group {
     let (tokens, budget) = (Tokens::after(last), Budget::new(link_bytes));
     let identity = Identity { no: GroupNo::DEFAULT, name: None, round: 1 };
-    Group::new(identity, Policy::default(), 0, &Shared { tokens, budget, head, draining: false })
+    let policy = Policy { max_attempts: MAX_ATTEMPTS, delay: 2_000, max_delay: 5_000, ..Policy::default() };
+    let letters = Letters::new(1_000);
+    Group::new(identity, policy, 0, &Shared { tokens, budget, letters, seed: 7, head, draining: false })
 }
 
 impl Wish {

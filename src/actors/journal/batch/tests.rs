@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     actors::outlet::Outflow,
-    event::{Data, Domain, Name, Pid},
+    event::{Data, Domain, EventId, Name, Outcome, Pid},
     metrics::Metrics,
 };
 
@@ -98,15 +98,66 @@ fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
     let refused = || StoreError::ClaimLost { id: EventId::parse("e1").unwrap() };
     let claim = |token| {
         let event_id = EventId::parse("e1").unwrap();
-        Reply { to: ReplyTo::Claim { event_id, token, outcome: Outcome::Success }, events: Events::None }
+        let outcome = (token < 3).then_some(Outcome::Success);
+        Reply { to: ReplyTo::Claim(Claimed { event_id, token, outcome }), events: Events::None }
     };
     let attempt = || Reply { to: ReplyTo::Attempt(GroupNo::DEFAULT), events: Events::None };
-    let replies = vec![claim(1), attempt(), claim(2), attempt()];
-    let results =
-        vec![Ok(Written::Finished { letter: false }), Ok(Written::Done), Err(refused()), Err(refused())];
+    let replies = vec![claim(1), attempt(), claim(2), attempt(), claim(3)];
+    let finished = Ok(Written::Finished { letter: false });
+    let results = vec![finished, Ok(Written::Done), Err(refused()), Err(refused()), Ok(Written::Done)];
     let told = tell(replies, results, Metrics::new().hub());
-    let settled: Vec<_> =
-        told.recorded.settled.iter().map(|settled| (settled.token, settled.result.is_ok())).collect();
-    assert_eq!(settled, [(1, true), (2, false)]);
+    let settled: Vec<_> = told
+        .recorded
+        .settled
+        .iter()
+        .map(|settled| (settled.token, settled.outcome.is_some(), settled.result.is_ok()))
+        .collect();
+    assert_eq!(settled, [(1, true, true), (2, true, false), (3, false, true)]);
     assert_eq!(told.recorded.attempts.len(), 2);
+}
+
+#[test]
+fn a_letter_gets_the_next_place_and_is_dispatched_if_it_was_published() {
+    let (outlet, _out) = Outlet::new(LinkId(1), 9_999);
+    let id = |id: &str| EventId::parse(id).unwrap();
+    let uid = || Uid::parse("A.SPOKE").unwrap();
+    let dead = |token, letter: &str| {
+        let Write::Publish { mut event, .. } = job(&outlet, token).write else { panic!("a publish") };
+        event.id = id(letter);
+        let letter = Some(Box::new(crate::store::Letter { event, seq: 0, publisher: uid() }));
+        let claimed = Claimed { event_id: id("e1"), token, outcome: Some(Outcome::Dead) };
+        let write = Write::Finish {
+            event_id: id("e1"),
+            seq: 1,
+            outcome: Outcome::Dead,
+            consumer: uid(),
+            at: 0,
+            attempt: None,
+            hub: uid(),
+            group: String::new(),
+            round: 1,
+            retried: true,
+            letter,
+        };
+        Job { write, weight: 1, reply: ReplyTo::Claim(claimed) }
+    };
+    let mut batch = Batch::default();
+    let mut sequence = Sequence::after(0);
+    for job in [job(&outlet, 7), dead(1, "dl-1"), dead(2, "dl-2")] {
+        batch.push(job, &mut sequence, 5_000_000);
+    }
+    let (writes, replies) = batch.split();
+    let Write::Finish { letter: Some(letter), .. } = &writes[1] else { panic!("{writes:?}") };
+    assert_eq!((letter.seq, letter.event.timestamp), (5_000_001, 5_000));
+    let published = Published { fresh: true, timestamp: 5_000, seq: 5_000_000, state: None };
+    let results = vec![
+        Ok(Written::Published(published)),
+        Ok(Written::Finished { letter: true }),
+        Ok(Written::Finished { letter: false }),
+    ];
+    let told = tell(replies, results, Metrics::new().hub());
+    let dispatched: Vec<_> =
+        told.committed.iter().map(|event| (event.seq, event.event.id.to_string())).collect();
+    assert_eq!(dispatched, [(5_000_000, "e7".to_owned()), (5_000_001, "dl-1".to_owned())]);
+    assert_eq!(told.recorded.settled.len(), 2);
 }

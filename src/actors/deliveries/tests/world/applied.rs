@@ -1,9 +1,9 @@
 //! What the group decided, done in the naive world, and whether it was right.
 
-use super::{Reading, Way, Wish, World, group, seq_of};
+use super::{DueReading, LEASE, MAX_ATTEMPTS, Reading, Way, Wish, World, group, seq_of};
 use crate::{
     actors::deliveries::{binding::Binding, consumer::ConsumerKey, effects::Effects},
-    event::Pattern,
+    event::{Outcome, Pattern},
     wire::Token,
 };
 
@@ -16,7 +16,18 @@ impl World {
         }
         for finish in effects.finishes {
             let seq = seq_of(&finish.event_id);
+            self.ends_unasked(finish.token, seq);
+            if let Some(attempt) = finish.attempt.as_ref() {
+                let is_last = attempt.number >= MAX_ATTEMPTS || attempt.reason == "given up";
+                assert!(is_last && finish.outcome == Outcome::Dead, "event {seq} is dead too early");
+            }
             self.finishes.push((finish, seq));
+        }
+        for retry in effects.retries {
+            self.ends_unasked(retry.token, retry.seq);
+            assert!(retry.attempt.number < MAX_ATTEMPTS, "event {} is dead", retry.seq);
+            assert_eq!(retry.attempt.round, self.rows[&retry.seq].round);
+            self.retries.push(retry);
         }
         self.reserve(effects.reserves);
         for (event, _) in effects.npm {
@@ -27,6 +38,10 @@ impl World {
                 let key = ConsumerKey { link, sub: claim.sub };
                 self.taken(key, claim.token, claim.event.seq, claim.attempt);
             }
+        }
+        for (_, wanted) in effects.due {
+            self.due_pages.push(DueReading { wanted, read: None });
+            assert_eq!(self.due_pages.len(), 1, "one page at a time");
         }
         for (binding, wanted) in effects.pages {
             let reads = self.pages.iter().filter(|page| page.binding == binding).count();
@@ -49,10 +64,15 @@ impl World {
         let wish = self.wishes.iter().find(|wish| wish.id == member.binding).unwrap();
         assert!(wish.wants(&row.event), "event {seq} is not what the consumer wants");
         assert!(self.held.values().all(|(_, held, _)| *held != seq), "event {seq} has two holders");
-        assert!(self.settling.values().all(|(_, settling)| *settling != seq), "event {seq} is being settled");
+        assert!(
+            self.settling.values().all(|(_, settling, _)| *settling != seq),
+            "event {seq} is being settled"
+        );
+        assert!(row.due.is_none_or(|due| due <= self.now.wall), "event {seq} isn't due");
         let coming = |way: &Way| matches!(way, Way::Event(event, _) if event.seq == seq);
         assert!(!self.on_the_way.iter().any(coming), "event {seq} isn't dispatched yet");
-        let holds = self.held.values().filter(|(holder, ..)| *holder == key).count();
+        let overdue = self.overdue.values().filter(|holder| **holder == key).count();
+        let holds = overdue + self.held.values().filter(|(holder, ..)| *holder == key).count();
         // One that the database was asked for took its place then; a refused ack may have brought back another since.
         assert!(holds < member.credit || row.ours, "the credit is used up");
         let on_link = self.held.values().filter(|(holder, ..)| holder.link == key.link);
@@ -60,6 +80,7 @@ impl World {
         assert!(holds == 0 || bytes < self.link_bytes || row.ours, "the bytes of the link are used up");
         assert_eq!(attempt, self.counted.get(&seq).unwrap_or(&0) + 1, "the attempts of event {seq}");
         assert!(self.held.insert(token, (key, seq, attempt)).is_none(), "a token is used twice");
+        self.leases.insert(token, self.now.steady + LEASE);
     }
 
     /// A new group from what the database holds; all else is gone.
@@ -76,6 +97,10 @@ impl World {
         self.links.clear();
         self.members.clear();
         self.held.clear();
+        self.overdue.clear();
+        self.retries.clear();
+        self.due_pages.clear();
+        self.redriven = false;
         self.finishes.clear();
         self.told.clear();
         self.settling.clear();

@@ -14,7 +14,7 @@ impl World {
     /// As the database stands now.
     pub(super) fn read_marks(&mut self) {
         if let Some((wanted, read @ None)) = &mut self.marks {
-            let rows = self.rows.range(wanted.after + 1..=wanted.until).filter(|(_, row)| row.is_open());
+            let rows = self.rows.range(wanted.after + 1..=wanted.until).filter(|(_, row)| row.is_new());
             let mark = |(seq, row): (&u64, &super::Row)| {
                 let event = &row.event.event;
                 OpenMark { seq: *seq, domain: event.domain.clone(), name: event.name.clone() }
@@ -47,7 +47,7 @@ impl World {
         }
         self.want_marks();
         self.count_to_the_end();
-        let waiting = self.rows.values().filter(|row| row.is_open() && self.wanted(row)).count();
+        let waiting = self.rows.values().filter(|row| row.is_new() && self.wanted(row)).count();
         assert_eq!(self.group.pending(), Some(waiting as u64));
     }
 }

@@ -13,7 +13,10 @@ impl Row {
         Self {
             event,
             open: true,
+            dead: false,
+            round: 1,
             attempts: 0,
+            due: None,
             told,
             told_before: false,
             npm: false,
@@ -25,6 +28,11 @@ impl Row {
     /// Whether it is for consumers of ours.
     pub(super) fn is_open(&self) -> bool {
         self.open && !self.npm
+    }
+
+    /// The same, and it doesn't wait for a retry.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_open() && self.due.is_none()
     }
 }
 

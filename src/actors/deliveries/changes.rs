@@ -1,0 +1,381 @@
+//! Groups that links change: their settings, where they stand, what they want, and whether they are there at all. Each
+//! change is committed before it is answered; of one group, one at a time.
+
+use std::time::Duration;
+
+use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
+use tokio::sync::oneshot;
+
+use super::{
+    ChangeGroup, Deliveries, Redriven, TICK,
+    effects::Effects,
+    groups::{GroupNo, MOST_GROUPS, TakenOut},
+    joins::made_group,
+    policy,
+    start::start_seq,
+};
+use crate::{
+    actors::{
+        clock::{Now, now_millis as now},
+        journal::Alter,
+        outlet::{AmendPermit, Outlet, Word},
+    },
+    event::{Fault, Group as Name, Pattern, Uid, code},
+    store::{Write, Written},
+    wire::{Answer, GroupAction, GroupChanged, GroupSettings, Req, StartAt},
+};
+
+/// How long who changes a group that is being changed is told to wait.
+const BUSY: Duration = Duration::from_millis(100);
+/// Outcomes of a removed group that one transaction deletes.
+const MOST_REMOVED: usize = 1_000;
+
+/// Who asked for a change.
+#[derive(Debug)]
+struct Asked {
+    outlet: Outlet,
+    uid: Uid,
+    req: Req,
+    _permit: AmendPermit,
+    group: Option<Name>,
+}
+
+impl Asked {
+    fn answer(self, result: Result<GroupChanged, Fault>) {
+        self.outlet.answer(self.req, result.map(|changed| Answer::Group(Box::new(changed))));
+    }
+
+    fn name(&self) -> String {
+        self.group.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+}
+
+impl Deliveries {
+    fn change(&mut self, message: ChangeGroup, ctx: &mut Context<Self>) {
+        let ChangeGroup { outlet, uid, req, permit, group, action } = message;
+        let asked = Asked { outlet, uid, req, _permit: permit, group };
+        if self.is_changing(asked.group.as_ref()) {
+            let fault = being_changed(asked.group.as_ref());
+            asked.answer(Err(fault));
+            return;
+        }
+        let no = self.groups.find(asked.group.as_ref());
+        let begun = match (action, no, &asked.group) {
+            (GroupAction::Set(settings), no, _) => self.set(no, settings, asked, ctx),
+            (_, None, _) => Err((not_found(asked.group.as_ref()), asked)),
+            (GroupAction::Unbind { domain, name }, Some(no), _) => self.unbind(no, domain, name, asked, ctx),
+            (_, Some(_), None) => Err((named_only(), asked)),
+            (GroupAction::Seek(start), Some(no), Some(_)) => {
+                self.seek(no, start, asked, ctx);
+                Ok(())
+            }
+            (GroupAction::Purge {}, Some(no), Some(_)) => {
+                self.purge(no, asked, ctx);
+                Ok(())
+            }
+            (GroupAction::Remove {}, Some(no), Some(name)) => {
+                let name = name.clone();
+                self.remove(no, name, asked, ctx);
+                Ok(())
+            }
+        };
+        if let Err((fault, asked)) = begun {
+            asked.answer(Err(fault));
+        }
+    }
+
+    /// Whether the group is being changed, or a binding of it is being made.
+    pub(super) fn is_changing(&self, group: Option<&Name>) -> bool {
+        let group = group.cloned();
+        self.changing.contains(&group) || self.making.contains_key(&group)
+    }
+
+    /// How many named groups there are, those that are being made or removed included.
+    pub(super) fn count_groups(&self) -> usize {
+        let is_new = |name: &&Option<Name>| name.is_some() && self.groups.find(name.as_ref()).is_none();
+        let making = self.making.keys().filter(is_new).count();
+        self.groups.named() + making + self.changing.iter().filter(is_new).count()
+    }
+
+    /// Writes a change; then memory follows: `done` gets what the store answered, and the first round of a group that the
+    /// change has made.
+    fn alter(
+        &mut self,
+        asked: Asked,
+        write: Write,
+        done: impl FnOnce(&mut Self, Written, u32, &mut Context<Self>) -> Result<GroupChanged, Fault> + 'static,
+        ctx: &mut Context<Self>,
+    ) {
+        self.changing.insert(asked.group.clone());
+        let (told, answer) = oneshot::channel();
+        self.journal.signal(Alter { write, done: told });
+        let is_new = self.groups.find(asked.group.as_ref()).is_none();
+        let (store, name) = (self.store.clone(), asked.group.clone().filter(|_| is_new));
+        let altered = async move { (answer.await, made_group(&store, name.as_ref()).await) };
+        ctx.spawn(altered.into_actor(self).map(|(answer, round), deliveries, ctx| {
+            deliveries.changing.remove(&asked.group);
+            match answer {
+                Ok(Ok(written)) => {
+                    let changed = done(deliveries, written, round, ctx);
+                    asked.answer(changed);
+                }
+                Ok(Err(fault)) => asked.answer(Err(fault)),
+                // The journal is gone: the core restarts, and cuts the link with that reason.
+                Err(_) => {}
+            }
+        }));
+    }
+
+    fn set(
+        &mut self,
+        no: Option<GroupNo>,
+        change: GroupSettings,
+        asked: Asked,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), (Fault, Asked)> {
+        let is_named = asked.group.is_some();
+        let own = no.map(|no| self.groups.own(no)).unwrap_or_default();
+        // As a change it may say an empty domain, which is none.
+        if let Err(fault) = self.config.policy.check(&change, is_named) {
+            return Err((fault, asked));
+        }
+        let own = policy::changed(&own, change);
+        if let Err(fault) = self.config.policy.check(&own, is_named) {
+            return Err((fault, asked));
+        }
+        if no.is_none() && self.count_groups() >= MOST_GROUPS {
+            return Err((too_many_groups(), asked));
+        }
+        let write = Write::SetGroup { name: asked.name(), settings: own.clone(), at: now() };
+        let group = asked.group.clone();
+        let done = move |deliveries: &mut Self, _, round, _: &mut Context<Self>| {
+            let policy = deliveries.config.policy.with(&own);
+            let no = match group {
+                None => GroupNo::DEFAULT,
+                Some(name) => deliveries.find_or_add(name, round),
+            };
+            let settings = Some(policy.settings());
+            deliveries.groups.set(no, own, policy);
+            Ok(GroupChanged { settings, events: 0 })
+        };
+        self.alter(asked, write, done, ctx);
+        Ok(())
+    }
+
+    /// The group of this name, which the store has made if it wasn't there.
+    pub(super) fn find_or_add(&mut self, name: Name, round: u32) -> GroupNo {
+        let head = self.groups.head();
+        let found = self.groups.find(Some(&name));
+        found.unwrap_or_else(|| self.groups.add(name, round, self.config.policy.clone(), head))
+    }
+
+    fn unbind(
+        &mut self,
+        no: GroupNo,
+        domain: Pattern,
+        name: Pattern,
+        asked: Asked,
+        ctx: &mut Context<Self>,
+    ) -> Result<(), (Fault, Asked)> {
+        let Some(id) = self.groups.binding(no, &domain, &name) else {
+            return Err((no_binding(&domain, &name, asked.group.as_ref()), asked));
+        };
+        let fault = unbound(&domain, &name, asked.group.as_ref());
+        let done = move |deliveries: &mut Self, _, _, ctx: &mut Context<Self>| {
+            let mut effects = Effects::default();
+            deliveries.groups.unbind(no, id, Now::read(), &mut effects);
+            deliveries.end_consumers(&mut effects, &fault);
+            deliveries.apply(effects, ctx);
+            deliveries.count(ctx);
+            Ok(deliveries.changed(no, 0))
+        };
+        self.alter(asked, Write::Unbind { id }, done, ctx);
+        Ok(())
+    }
+
+    fn seek(&mut self, no: GroupNo, start: StartAt, asked: Asked, ctx: &mut Context<Self>) {
+        let store = self.store.clone();
+        self.changing.insert(asked.group.clone());
+        let found = async move { start_seq(&store, start).await };
+        ctx.spawn(found.into_actor(self).map(move |found, deliveries, ctx| {
+            deliveries.changing.remove(&asked.group);
+            match found {
+                Ok(start_seq) => deliveries.seek_to(no, start_seq, asked, ctx),
+                Err(fault) => asked.answer(Err(fault)),
+            }
+        }));
+    }
+
+    fn seek_to(&mut self, no: GroupNo, start_seq: u64, asked: Asked, ctx: &mut Context<Self>) {
+        let (group, by) = (asked.name(), asked.uid.clone());
+        let write = Write::Seek { group, start_seq, hub: self.config.hub.clone(), at: now(), by };
+        let done = move |deliveries: &mut Self, written, _, ctx: &mut Context<Self>| {
+            let Written::Sought { round } = written else { return Err(mismatch(&written)) };
+            deliveries.go_to(no, start_seq, Some(round), ctx);
+            Ok(deliveries.changed(no, 0))
+        };
+        self.alter(asked, write, done, ctx);
+    }
+
+    fn purge(&mut self, no: GroupNo, asked: Asked, ctx: &mut Context<Self>) {
+        let start_seq = self.groups.head().saturating_add(1);
+        let waits = self.groups.get(no).and_then(|group| group.pending()).unwrap_or(0);
+        let (group, by) = (asked.name(), asked.uid.clone());
+        let write = Write::Purge { group, start_seq, hub: self.config.hub.clone(), at: now(), by };
+        let done = move |deliveries: &mut Self, written, _, ctx: &mut Context<Self>| {
+            let Written::Purged { retrying } = written else { return Err(mismatch(&written)) };
+            deliveries.go_to(no, start_seq, None, ctx);
+            Ok(deliveries.changed(no, waits + retrying))
+        };
+        self.alter(asked, write, done, ctx);
+    }
+
+    fn go_to(&mut self, no: GroupNo, start_seq: u64, round: Option<u32>, ctx: &mut Context<Self>) {
+        let now_in = self.groups.get(no).map_or(1, |group| group.identity().round);
+        let mut effects = Effects::default();
+        self.groups.go_to(no, start_seq, round.unwrap_or(now_in), &mut effects);
+        self.apply(effects, ctx);
+        self.count(ctx);
+    }
+
+    /// Memory goes first: no outcome may come to the store behind the removal, where a group of that name that is made
+    /// later would find it.
+    fn remove(&mut self, no: GroupNo, name: Name, asked: Asked, ctx: &mut Context<Self>) {
+        let mut effects = Effects::default();
+        let Some(group) = self.groups.take_out(no, Now::read(), &mut effects) else {
+            let fault = not_found(asked.group.as_ref());
+            asked.answer(Err(fault));
+            return;
+        };
+        self.end_consumers(&mut effects, &removed(&name));
+        self.apply(effects, ctx);
+        self.remove_part(name, Some(group), asked, ctx);
+    }
+
+    /// Deletes what the store has of it, part by part; `group` goes back into memory if nothing of it was deleted.
+    fn remove_part(&mut self, name: Name, group: Option<TakenOut>, asked: Asked, ctx: &mut Context<Self>) {
+        self.changing.insert(Some(name.clone()));
+        let (told, answer) = oneshot::channel();
+        let (hub, at, by) = (self.config.hub.clone(), now(), asked.uid.clone());
+        let write = Write::RemoveGroup { group: name.to_string(), hub, at, by, most: MOST_REMOVED };
+        self.journal.signal(Alter { write, done: told });
+        ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| match (answer, group) {
+            (Ok(Ok(Written::Removed { more: true })), _) => deliveries.remove_part(name, None, asked, ctx),
+            (Ok(Ok(_)), _) => {
+                deliveries.changing.remove(&Some(name));
+                asked.answer(Ok(GroupChanged { settings: None, events: 0 }));
+            }
+            (Ok(Err(fault)), Some(group)) => {
+                deliveries.changing.remove(&Some(name.clone()));
+                deliveries.groups.put_back(name, group);
+                asked.answer(Err(fault));
+            }
+            // The rest must go before there can be another group of that name.
+            (Ok(Err(error)), None) => {
+                tracing::warn!(%error, "what is left of a removed group can't be deleted; trying again");
+                ctx.run_later(TICK, |deliveries, ctx| deliveries.remove_part(name, None, asked, ctx));
+            }
+            (Err(_), _) => {}
+        }));
+    }
+
+    /// Tells the links of consumers that end.
+    fn end_consumers(&mut self, effects: &mut Effects, fault: &Fault) {
+        for (outlet, sub) in effects.ended_consumers.drain(..) {
+            outlet.tell(Word::Ended(sub, fault.clone()));
+        }
+    }
+
+    fn changed(&self, no: GroupNo, events: u64) -> GroupChanged {
+        GroupChanged { settings: self.groups.get(no).map(|group| group.policy().settings()), events }
+    }
+}
+
+impl Handler<ChangeGroup> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: ChangeGroup, ctx: &mut Context<Self>) {
+        self.change(message, ctx);
+    }
+}
+
+impl Handler<Redriven> for Deliveries {
+    type Result = ();
+
+    fn handle(&mut self, message: Redriven, ctx: &mut Context<Self>) {
+        let mut effects = Effects::default();
+        if let Some(no) = self.groups.find(message.group.as_ref()) {
+            self.groups.look_at_retries(no, Now::read(), &mut effects);
+        }
+        self.apply(effects, ctx);
+    }
+}
+
+fn text(group: Option<&Name>) -> String {
+    group.map_or_else(|| "the default group".to_owned(), |name| format!("the group {:?}", name.as_str()))
+}
+
+pub(super) fn being_changed(group: Option<&Name>) -> Fault {
+    Fault::retryable(
+        code::HUB_BUSY,
+        format!("{} is being changed or removed by somebody else: try again in a moment", text(group)),
+        BUSY,
+    )
+}
+
+fn not_found(group: Option<&Name>) -> Fault {
+    Fault::refused(
+        code::GROUP_NOT_FOUND,
+        format!("{} isn't there: it was never made, or it was removed", text(group)),
+    )
+}
+
+fn no_binding(domain: &Pattern, name: &Pattern, group: Option<&Name>) -> Fault {
+    let (domain, name) = (domain.as_str(), name.as_str());
+    Fault::refused(
+        code::BINDING_NOT_FOUND,
+        format!(
+            "{} has no binding for the domains {domain:?} and the names {name:?}: `backlog` lists those that it has",
+            text(group)
+        ),
+    )
+}
+
+fn named_only() -> Fault {
+    Fault::refused(
+        code::INVALID_RECORD,
+        "the default group can't be sought, purged or removed, since npm spokes share it: its settings can be set, and \
+         its bindings removed",
+    )
+}
+
+fn unbound(domain: &Pattern, name: &Pattern, group: Option<&Name>) -> Fault {
+    let (domain, name) = (domain.as_str(), name.as_str());
+    Fault::refused(
+        code::BINDING_NOT_FOUND,
+        format!(
+            "the binding of {} for the domains {domain:?} and the names {name:?} was removed",
+            text(group)
+        ),
+    )
+}
+
+fn removed(name: &Name) -> Fault {
+    Fault::refused(code::GROUP_NOT_FOUND, format!("{} was removed", text(Some(name))))
+}
+
+pub(super) fn too_many_groups() -> Fault {
+    Fault::refused(
+        code::TOO_MANY_GROUPS,
+        format!(
+            "this hub has {MOST_GROUPS} named groups, the most that it keeps: remove one that nobody needs"
+        ),
+    )
+}
+
+fn mismatch(written: &Written) -> Fault {
+    Fault::refused(
+        code::INTERNAL,
+        format!("the store answered {written:?}: report this fault, with the hub's log"),
+    )
+}

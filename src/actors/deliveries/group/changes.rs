@@ -1,0 +1,82 @@
+//! What is changed in a group: bindings that go, the place that it has come to, its end.
+
+use super::{Effects, Group};
+use crate::{actors::deliveries::leases::Leases, event::PatternIndex, store};
+
+impl Group {
+    /// A binding goes. Its consumers end; what they hold stays theirs.
+    pub fn unbind(&mut self, id: i64, effects: &mut Effects) {
+        let of_it = |stopped: bool, binding: i64| !stopped && binding == id;
+        let consumers = self.consumers.iter();
+        let ending: Vec<_> = consumers
+            .filter(|(_, consumer)| of_it(consumer.stopped, consumer.binding))
+            .map(|(key, consumer)| (*key, consumer.outlet.clone()))
+            .collect();
+        for (key, outlet) in ending {
+            self.stop(key);
+            effects.ended_consumers.push((outlet, key.sub));
+        }
+        if let Some(binding) = self.bindings.remove(&id) {
+            self.index.remove(&binding.domain, &binding.name, &id);
+        }
+        // What only this one wanted waits for nobody any more.
+        self.pending.doubt();
+    }
+
+    /// All bindings go on from this number, and outcomes of rounds before this one don't count. What consumers hold stays
+    /// theirs.
+    pub fn go_to(&mut self, start_seq: u64, round: u32, effects: &mut Effects) {
+        self.identity.round = round;
+        self.cursor.go_to(start_seq.saturating_sub(1));
+        self.bindings.values_mut().for_each(|binding| binding.go_to(start_seq));
+        self.retries.forget();
+        self.pending.doubt();
+        self.want_pages(effects);
+    }
+
+    /// The group is no more: its consumers end, what they hold isn't theirs any more. Outcomes that are on their way to
+    /// the database are waited for.
+    pub fn retire(&mut self, effects: &mut Effects) {
+        self.draining = true;
+        self.bindings.clear();
+        self.index = PatternIndex::default();
+        for (key, consumer) in std::mem::take(&mut self.consumers) {
+            if self.budget.freed(key.link, consumer.held_bytes()) {
+                effects.unblocked.push((key.link, self.identity.no));
+            }
+            if !consumer.stopped {
+                effects.ended_consumers.push((consumer.outlet, key.sub));
+            }
+        }
+        self.claims.retain(|_, claim| claim.settling.is_some());
+        let claims = &self.claims;
+        self.taken.retain(|_, token| claims.contains_key(token));
+        self.deleted.clear();
+        self.overdue.clear();
+        self.leases = Leases::default();
+        self.letters.go_to(self.identity.no, None);
+        self.retries.forget();
+        self.active = 0;
+    }
+
+    /// Its bindings, as the store knows them.
+    #[must_use]
+    pub fn bindings(&self) -> Vec<store::Binding> {
+        let group = self.identity.key().name.to_owned();
+        let mut bindings: Vec<_> = self
+            .bindings
+            .iter()
+            .map(|(id, binding)| store::Binding {
+                id: *id,
+                group: group.clone(),
+                domain: binding.domain.clone(),
+                name: binding.name.clone(),
+                start_seq: binding.start_seq,
+                starts: binding.starts().to_vec(),
+                created: 0,
+            })
+            .collect();
+        bindings.sort_unstable_by_key(|binding| binding.id);
+        bindings
+    }
+}

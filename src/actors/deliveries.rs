@@ -12,6 +12,7 @@ mod group;
 mod groups;
 mod guards;
 mod joins;
+mod keeping;
 mod leases;
 mod letters;
 mod message;
@@ -32,6 +33,7 @@ mod tokens;
 
 use std::{
     collections::{HashMap, HashSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -40,9 +42,9 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler, SpawnHandle};
 pub use effects::{Ended, Finish, Reserve, Retry, Verdict};
 pub use groups::GroupNo;
 pub use message::{
-    AwaitOutcome, ChangeGroup, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, GroupStanding, Held,
-    Holder, Holders, Holding, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded, Redriven, Reserved,
-    Settle, Settled, Standings, Stop,
+    AwaitOutcome, ChangeGroup, Consume, Deleted, Dispatch, Drain, Expired, Floor, ForgetOutcome,
+    GroupStanding, Held, HeldOf, HeldSeqs, Holder, Holders, Holding, InFlight, LinkGone, NpmCame, NpmLeft,
+    Panic, Recorded, Redriven, Reserved, Settle, Settled, Standings, Stop,
 };
 pub use policy::Policy;
 
@@ -65,7 +67,7 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::{
-    event::{Group as GroupName, Uid, code},
+    event::{Group as GroupName, Policies, Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, Store},
     wire::{Answer, GroupSettings},
@@ -76,8 +78,8 @@ use crate::{
 pub struct DeliveriesConfig {
     /// This hub.
     pub hub: Uid,
-    /// How long an event that no binding wanted is kept for one that comes later; none: for ever.
-    pub orphan_keep: Option<Duration>,
+    /// How long an event that no binding wanted is kept for one that comes later, by its domain.
+    pub policies: Arc<Policies>,
     /// The most events that a consumer may hold un-acked.
     pub credit: u32,
     /// The most bytes that a consumer may hold un-acked; one event always fits.
@@ -109,8 +111,9 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
 ///   for outcomes; which events npm links were told of.
 /// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`ChangeGroup`], [`Holders`], [`Standings`], [`AwaitOutcome`],
-///   [`ForgetOutcome`], [`LinkGone`] from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] and
-///   [`Redriven`] from the journal; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
+///   [`ForgetOutcome`], [`LinkGone`] from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry;
+///   [`Recorded`], [`Redriven`], [`Expired`] from the journal; [`HeldOf`] from the keeper; [`Drain`], [`InFlight`], [`Floor`],
+///   [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
 ///   outcomes, attempts, claims of shared events, bindings, cursors and changes of groups to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
@@ -143,7 +146,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, ChangeGroup, Redriven, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holders, Standings, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
+measured!(Deliveries: Consume, Stop, Settle, ChangeGroup, Redriven, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holders, Standings, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding, HeldOf, Expired);
 
 /// What the store knows at the start.
 #[derive(Debug)]

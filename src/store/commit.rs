@@ -13,6 +13,7 @@ mod redrives;
 mod retries;
 mod rounds;
 mod schedules;
+mod sweeps;
 mod tails;
 mod takes;
 #[cfg(test)]
@@ -207,5 +208,6 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     groups::write(db, writes, &mut answers).await?;
     redrives::write(db, writes, &mut answers).await?;
     deletions::write(db, writes, &mut answers).await?;
+    sweeps::write(db, writes, &mut answers).await?;
     Ok(answers)
 }

@@ -17,7 +17,7 @@ use crate::{
         journal::Bind,
         outlet::Word,
     },
-    event::{Fault, Group as Name, code},
+    event::{Fault, Group as Name, Start, code},
     store::{self, Store},
     wire::Answer,
 };
@@ -52,14 +52,6 @@ impl Deliveries {
         }
     }
 
-    /// From where a new binding starts: orphans that are kept still count.
-    pub(super) fn start_seq(&self, now: i64) -> u64 {
-        self.config.orphan_keep.map_or(0, |keep| {
-            let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-            u64::try_from(now.saturating_sub(keep)).unwrap_or(0).saturating_mul(1_000)
-        })
-    }
-
     fn join(&mut self, message: &Consume, no: GroupNo, id: i64, ctx: &mut Context<Self>) {
         let options = &message.options;
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
@@ -86,13 +78,20 @@ impl Deliveries {
         self.joining.insert(key, join);
         *self.making.entry(message.group.clone()).or_default() += 1;
         match (&message.group, message.options.from.clone()) {
-            (None, _) => self.make_binding(message, join, self.start_seq(now()), ctx),
-            (Some(_), None) => self.make_binding(message, join, self.groups.head().saturating_add(1), ctx),
+            // Orphans that their domain keeps still count.
+            (None, _) => {
+                let start = self.config.policies.start(&message.domain, now());
+                self.make_binding(message, join, start, ctx);
+            }
+            (Some(_), None) => {
+                let start = from_seq(self.groups.head().saturating_add(1));
+                self.make_binding(message, join, start, ctx);
+            }
             (Some(_), Some(from)) => {
                 let store = self.store.clone();
                 let found = async move { start_seq(&store, from).await };
                 ctx.spawn(found.into_actor(self).map(move |found, deliveries, ctx| match found {
-                    Ok(start) => deliveries.make_binding(message, join, start, ctx),
+                    Ok(seq) => deliveries.make_binding(message, join, from_seq(seq), ctx),
                     Err(fault) => {
                         deliveries.end_join(&message, join);
                         refuse(&message, fault);
@@ -103,7 +102,7 @@ impl Deliveries {
     }
 
     /// Makes the binding durable; the consumer joins once it is.
-    fn make_binding(&mut self, message: Consume, join: u64, start_seq: u64, ctx: &mut Context<Self>) {
+    fn make_binding(&mut self, message: Consume, join: u64, start: Start, ctx: &mut Context<Self>) {
         let (made, answer) = tokio::sync::oneshot::channel();
         self.journal.signal(Bind {
             binding: store::Binding {
@@ -111,7 +110,8 @@ impl Deliveries {
                 group: message.group.as_ref().map(ToString::to_string).unwrap_or_default(),
                 domain: message.domain.clone(),
                 name: message.name.clone(),
-                start_seq,
+                start_seq: start.seq,
+                starts: start.domains,
                 created: now(),
             },
             made,
@@ -163,6 +163,11 @@ impl Deliveries {
         }
         wanted
     }
+}
+
+/// In all domains alike.
+fn from_seq(seq: u64) -> Start {
+    Start { seq, domains: Vec::new() }
 }
 
 /// The first round of a group that was just made: above those of one of its name, if that was removed by halves.

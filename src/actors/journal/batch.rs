@@ -15,6 +15,7 @@ use super::{
     outcomes::{self, Claimed},
     redrive::{self, Redriving},
     sequence::Sequence,
+    sweeps,
 };
 use crate::{
     actors::{
@@ -22,9 +23,9 @@ use crate::{
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Append, Event, Fault, Group, NewEvent, Uid, code},
+    event::{Append, Event, EventId, Fault, Group, NewEvent, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{Binding, Due, Gone, Placed, StoreError, Write, Written},
+    store::{Binding, Due, Gone, Placed, StoreError, Swept, Write, Written},
     wire::{Answer, Published, Req, Token},
 };
 
@@ -51,6 +52,8 @@ pub enum ReplyTo {
     },
     /// The scheduler, how many of what is due ran.
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
+    /// The keeper, what came of its sweep.
+    Keeper(oneshot::Sender<Result<Swept, Fault>>),
     /// The link that asked for a deletion.
     Deleter(Deleting),
     /// Deliveries, about the end of a claim.
@@ -139,12 +142,12 @@ impl Batch {
         self.writes.len()
     }
 
-    /// Whether the job still fits; the first one always does. A deletion is long, and what comes after it is to find it
-    /// done: it's alone.
+    /// Whether the job still fits; the first one always does. A deletion is long, as a sweep is, and what comes after
+    /// it is to find it done: it's alone.
     pub fn takes(&self, job: &Job, bounds: Bounds) -> bool {
         self.writes.is_empty()
             || (!self.closed
-                && !matches!(job.write, Write::Delete(_))
+                && !matches!(job.write, Write::Delete(_) | Write::Sweep(_))
                 && self.size + job.size() <= bounds.writes
                 && self.bytes + job.weight <= bounds.bytes)
     }
@@ -186,6 +189,10 @@ impl Batch {
                 self.closed = true;
                 Events::None
             }
+            Write::Sweep(_) => {
+                self.closed = true;
+                Events::None
+            }
             Write::Schedule { event, due, .. } => {
                 event.timestamp = due::stored_at(now);
                 Events::Later(due::of(event, *due))
@@ -221,6 +228,8 @@ pub struct Told {
     pub recorded: Recorded,
     /// Deleted events.
     pub gone: Vec<Gone>,
+    /// Events that have expired.
+    pub expired: Vec<EventId>,
     /// Answers to deletions, to be given once nobody hands out what is gone.
     pub owed: Vec<Owed>,
     /// Deletions and redrives that aren't at their end.
@@ -267,6 +276,7 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 // A scheduler that is gone is part of a core that restarts.
                 let _ = done.send(due::ran(result, &mut told.committed, metrics));
             }
+            ReplyTo::Keeper(done) => sweeps::swept(done, result, &mut told),
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Redriver(redriving) => redrive::redriven(redriving, result, &mut told),
             ReplyTo::Alterer(done) => {

@@ -13,7 +13,10 @@ async fn settings_are_changed_one_by_one_and_stay_over_a_restart() {
     let spoke = hub.spoke().await;
     let billing = spoke.group("billing");
     let settings = billing.set(GroupChange::new().delay(Duration::from_millis(10))).await.unwrap();
-    assert_eq!((settings.max_attempts, settings.delay, settings.max_delay), (Some(7), Some(10), Some(300_000)));
+    assert_eq!(
+        (settings.max_attempts, settings.delay, settings.max_delay),
+        (Some(7), Some(10), Some(300_000))
+    );
     let settings = billing.set(GroupChange::new().key_order(true).dead_letter("failures")).await.unwrap();
     assert_eq!((settings.key_order, settings.delay), (Some(true), Some(10)));
     assert_eq!(settings.dead_letter.as_deref(), Some("failures"));

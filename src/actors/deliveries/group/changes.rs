@@ -70,6 +70,7 @@ impl Group {
                 domain: binding.domain.clone(),
                 name: binding.name.clone(),
                 start_seq: binding.start_seq,
+                starts: binding.starts().to_vec(),
                 created: 0,
             })
             .collect();

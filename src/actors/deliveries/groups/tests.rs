@@ -42,6 +42,7 @@ impl World {
             domain: Pattern::parse(domain.to_owned()).unwrap(),
             name: Pattern::any(),
             start_seq: 1,
+            starts: Vec::new(),
             created: 0,
         };
         self.groups.bind(no, binding, 0);
@@ -186,12 +187,8 @@ fn a_group_that_goes_elsewhere_reads_from_there_and_a_claim_stays_its_holders() 
     world.groups.go_to(one, 1, 2, &mut effects);
     let (id, wanted) = effects.pages.pop().unwrap();
     assert_eq!((id, wanted.after), (1, 0));
-    let rows = vec![super::super::binding::Waiting {
-        event: event(1, "orders"),
-        attempts: 0,
-        round: 2,
-        due: None,
-    }];
+    let rows =
+        vec![super::super::binding::Waiting { event: event(1, "orders"), attempts: 0, round: 2, due: None }];
     let page = Page { ticket: wanted.ticket, rows, scanned: 1, more: false };
     let mut effects = Effects::default();
     world.groups.page(1, page, NOW, &mut effects);

@@ -92,6 +92,10 @@ pub mod code {
     pub const TOO_MANY_SUBSCRIPTIONS: &str = "E_EVENTFLOW_TOO_MANY_SUBSCRIPTIONS";
     /// Consumers have made as many bindings as the hub keeps.
     pub const TOO_MANY_BINDINGS: &str = "E_EVENTFLOW_TOO_MANY_BINDINGS";
+    /// No group has this name.
+    pub const GROUP_NOT_FOUND: &str = "E_EVENTFLOW_GROUP_NOT_FOUND";
+    /// The hub has as many named groups as it keeps.
+    pub const TOO_MANY_GROUPS: &str = "E_EVENTFLOW_TOO_MANY_GROUPS";
     /// An entity's id breaks the rules for texts.
     pub const INVALID_EID: &str = "E_EVENTFLOW_INVALID_EID";
     /// A batch has no event or more than the limit.

@@ -375,6 +375,7 @@ fn link_limits(limits: &LimitSettings) -> LinkLimits {
         credit: limits.credit,
         credit_bytes: limits.credit_bytes,
         subscriptions: limits.subscriptions,
+        lease_ms: ms(limits.lease),
         ping_ms: ms(limits.ping),
         silence_ms: ms(limits.silence),
     }

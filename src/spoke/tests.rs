@@ -49,6 +49,7 @@ fn limits() -> LinkLimits {
         credit: 64,
         credit_bytes: 4 << 20,
         subscriptions: 64,
+        lease_ms: 30_000,
         ping_ms: 30_000,
         silence_ms: 60_000,
     }

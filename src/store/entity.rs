@@ -19,3 +19,4 @@ pub mod hub;
 pub mod hub_epoch;
 pub mod hub_seq;
 pub mod log;
+pub mod removed;

@@ -5,6 +5,8 @@ mod m20261201_000003_reads;
 mod m20261202_000001_claims;
 mod m20261202_000002_schedule;
 mod m20261202_000010_certificate;
+mod m20261203_000001_groups;
+mod m20261203_000002_removed;
 
 use sea_orm::DynIden;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait, sea_query::IntoIden};
@@ -23,6 +25,8 @@ impl MigratorTrait for Migrator {
             Box::new(m20261202_000001_claims::Migration),
             Box::new(m20261202_000002_schedule::Migration),
             Box::new(m20261202_000010_certificate::Migration),
+            Box::new(m20261203_000001_groups::Migration),
+            Box::new(m20261203_000002_removed::Migration),
         ]
     }
 

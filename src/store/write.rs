@@ -347,6 +347,7 @@ impl From<AttemptRow> for Attempt {
     fn from(row: AttemptRow) -> Self {
         Attempt {
             number: row.number,
+            round: row.round,
             group: (!row.group.is_empty()).then(|| crate::event::Group::from_stored(row.group)),
             consumer: row.consumer,
             started: row.started,

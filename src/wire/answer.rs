@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::GroupTrace;
 use crate::event::{EventId, Group, Uid};
 
 /// Events of a batch, and of a page, at most.
@@ -130,13 +131,28 @@ pub struct Trace {
     pub ended: Option<i64>,
     /// Deliveries that ended without success, oldest first; at most the last 20.
     pub attempts: Vec<Attempt>,
+    /// How it stands in each group that wants it, the default one first; at most the first 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupTrace>,
+}
+
+fn first() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_first(round: &u32) -> bool {
+    *round == 1
 }
 
 /// A delivery that ended without success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// 1 is the first.
+    /// 1 is the first of its round.
     pub number: u32,
+    /// 1 at first, one more after each redrive.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub round: u32,
     /// The group; none is the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Association, Deletion, Ended, Hello, HubAddress, LogQuery, Nudged, OutcomeOptions, Published, Renewed,
+    Association, Backlog, BacklogQuery, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction,
+    GroupChanged, Hello, HubAddress, LogQuery, Nudged, OutcomeOptions, Published, Redrive, Renewed, StartAt,
     Trace, Wait, Welcome,
 };
 use crate::event::{Append, Domain, Event, EventId, Expect, Fault, Group, NewEvent, Pattern, Pid};
@@ -26,6 +27,21 @@ pub struct ConsumeOptions {
     /// How many handlers run at once: of what a lost link returns, so many count as attempts.
     #[serde(default = "one")]
     pub concurrency: u32,
+    /// How long a claim is held without a word of its holder, in milliseconds, within 1 second and 1 hour; none: the
+    /// hub's `lease`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<u64>,
+    /// Named groups only: where a binding starts that is made by this `consume`; none: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<StartAt>,
+}
+
+impl ConsumeOptions {
+    /// So much credit and so many handlers, with what else is usual.
+    #[must_use]
+    pub fn new(credit: u32, concurrency: u32) -> Self {
+        Self { credit, concurrency, lease: None, from: None }
+    }
 }
 
 fn one() -> u32 {
@@ -38,6 +54,12 @@ pub struct NackOptions {
     /// Error text, cut at 8 KiB.
     #[serde(default)]
     pub reason: String,
+    /// How long the next attempt waits at least, in milliseconds; none: as the group's back-off says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<u64>,
+    /// No further attempt: the event is dead now.
+    #[serde(default, rename = "final", skip_serializing_if = "std::ops::Not::not")]
+    pub is_final: bool,
 }
 
 /// Client to hub.
@@ -114,6 +136,49 @@ pub enum Request {
         token: Token,
         /// Why.
         options: NackOptions,
+    },
+    /// `extend, req, token, {json}`: the claim is held for longer.
+    Extend {
+        /// Request number.
+        req: Req,
+        /// Which claim.
+        token: Token,
+        /// For how long.
+        options: ExtendOptions,
+    },
+    /// `group, req, group, {json}`: changes a group; an empty one is the default group.
+    Group {
+        /// Request number.
+        req: Req,
+        /// Which group, or the default one.
+        group: Option<Group>,
+        /// What to do with it.
+        action: GroupAction,
+    },
+    /// `backlog, req, {json}`: how groups stand.
+    Backlog {
+        /// Request number.
+        req: Req,
+        /// Which groups.
+        query: BacklogQuery,
+    },
+    /// `dead, req, {json}, page, limit`: a page of dead events, the oldest first; `page` is empty at first.
+    Dead {
+        /// Request number.
+        req: Req,
+        /// Which of them.
+        query: DeadQuery,
+        /// Where to go on: what the page before said; empty: from the start.
+        page: String,
+        /// At most so many; the hub's own limits hold too.
+        limit: u32,
+    },
+    /// `redrive, req, {json}`: dead events are tried again, in a new round.
+    Redrive {
+        /// Request number.
+        req: Req,
+        /// Which.
+        what: Redrive,
     },
     /// `release, req, token`: handed back unstarted; counts as no attempt.
     Release {
@@ -313,7 +378,7 @@ pub enum Reply {
 /// What an `ok` carries besides its number; its first unit, if there is one, names the form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// Nothing: unsubscribe, stop, ack, nack, release, cancel, associate, dissociate, and read and wait after their
+    /// Nothing: unsubscribe, stop, ack, nack, extend, release, cancel, associate, dissociate, and read and wait after their
     /// `item`.
     Done,
     /// `committed, timestamp, seq` or `duplicate, timestamp, seq, state`: publish, and persist with 0 for `seq`.
@@ -336,6 +401,19 @@ pub enum Answer {
     },
     /// `outcome, {json}`: outcome. `pending` in place of the JSON, if nothing was to be waited for.
     Outcome(Option<Box<Ended>>),
+    /// `group, {json}`: group.
+    Group(Box<GroupChanged>),
+    /// `backlog, [json, …]`: backlog; the default group first, then the others by name.
+    Backlog(Vec<Backlog>),
+    /// `dead, [json, …], next`: dead. An empty `next`: that was the last page.
+    Dead {
+        /// The events.
+        dead: Vec<Dead>,
+        /// Where to go on.
+        next: String,
+    },
+    /// `redriven, count`: redrive, with the number of events that are tried again.
+    Redriven(u64),
     /// `deleted, count`: delete, with the number of events that are gone.
     Deleted(u64),
     /// `nudged, taken, [json, …]`: nudge, with how many were taken, and how each of those stands that were named.

@@ -25,7 +25,12 @@ const FORMS: &[(&str, &str)] = &[
     ("stop", "req, sub"),
     ("ack", "req, token"),
     ("nack", "req, token, json"),
+    ("extend", "req, token, json"),
     ("release", "req, token"),
+    ("group", "req, group, json"),
+    ("backlog", "req, json"),
+    ("dead", "req, json, page, limit"),
+    ("redrive", "req, json"),
     ("read", "req, id"),
     ("log", "req, json, page, limit"),
     ("show", "req, id"),
@@ -72,7 +77,12 @@ impl Request {
             Self::Stop { .. } => "stop",
             Self::Ack { .. } => "ack",
             Self::Nack { .. } => "nack",
+            Self::Extend { .. } => "extend",
             Self::Release { .. } => "release",
+            Self::Group { .. } => "group",
+            Self::Backlog { .. } => "backlog",
+            Self::Dead { .. } => "dead",
+            Self::Redrive { .. } => "redrive",
             Self::Read { .. } => "read",
             Self::Log { .. } => "log",
             Self::Show { .. } => "show",
@@ -103,7 +113,12 @@ impl Request {
             | Self::Stop { req, .. }
             | Self::Ack { req, .. }
             | Self::Nack { req, .. }
+            | Self::Extend { req, .. }
             | Self::Release { req, .. }
+            | Self::Group { req, .. }
+            | Self::Backlog { req, .. }
+            | Self::Dead { req, .. }
+            | Self::Redrive { req, .. }
             | Self::Read { req, .. }
             | Self::Log { req, .. }
             | Self::Show { req, .. }
@@ -161,8 +176,17 @@ impl Request {
             Self::Ack { req, token } | Self::Release { req, token } => record.number(*req).number(*token),
             Self::Nack { req, token, options } => {
                 let reason = cut(&options.reason, MAX_FREE_TEXT).to_owned();
-                record.number(*req).number(*token).json(&NackOptions { reason })
+                record.number(*req).number(*token).json(&NackOptions { reason, ..*options })
             }
+            Self::Extend { req, token, options } => record.number(*req).number(*token).json(options),
+            Self::Group { req, group, action } => {
+                record.number(*req).text(group.as_deref().unwrap_or_default()).json(action)
+            }
+            Self::Backlog { req, query } => record.number(*req).json(query),
+            Self::Dead { req, query, page, limit } => {
+                record.number(*req).json(query).text(page).number((*limit).into())
+            }
+            Self::Redrive { req, what } => record.number(*req).json(what),
             Self::Renew { req, key } => record.number(*req).text(key),
             Self::Read { req, id } | Self::Show { req, id } | Self::Cancel { req, id } => {
                 record.number(*req).text(id)
@@ -251,7 +275,7 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         ("consume", &[number, id, group, domain, name, options]) => Request::Consume {
             req: req(number)?,
             sub: sub(id)?,
-            group: if group.is_empty() { None } else { Some(Group::parse(fields.shared(group))?) },
+            group: read_group(fields, group)?,
             domain: Pattern::parse(fields.shared(domain))?,
             name: Pattern::parse(fields.shared(name))?,
             options: json("json", options)?,
@@ -259,10 +283,30 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         ("stop", [number, id]) => Request::Stop { req: req(number)?, sub: sub(id)? },
         ("ack", [number, claim]) => Request::Ack { req: req(number)?, token: token(claim)? },
         ("nack", [number, claim, options]) => {
-            let NackOptions { reason } = json("json", options)?;
-            let reason = cut(&reason, MAX_FREE_TEXT).to_owned();
-            Request::Nack { req: req(number)?, token: token(claim)?, options: NackOptions { reason } }
+            let options: NackOptions = json("json", options)?;
+            let reason = cut(&options.reason, MAX_FREE_TEXT).to_owned();
+            Request::Nack {
+                req: req(number)?,
+                token: token(claim)?,
+                options: NackOptions { reason, ..options },
+            }
         }
+        ("extend", [number, claim, options]) => {
+            Request::Extend { req: req(number)?, token: token(claim)?, options: json("json", options)? }
+        }
+        ("group", &[number, group, action]) => Request::Group {
+            req: req(number)?,
+            group: read_group(fields, group)?,
+            action: json("json", action)?,
+        },
+        ("backlog", [number, query]) => Request::Backlog { req: req(number)?, query: json("json", query)? },
+        ("dead", &[n, query, page, limit]) => Request::Dead {
+            req: req(n)?,
+            query: json("json", query)?,
+            page: page.to_owned(),
+            limit: positive("limit", limit)?,
+        },
+        ("redrive", [number, what]) => Request::Redrive { req: req(number)?, what: json("json", what)? },
         ("release", [number, claim]) => Request::Release { req: req(number)?, token: token(claim)? },
         ("read", &[number, id]) => {
             Request::Read { req: req(number)?, id: EventId::parse(fields.shared(id))? }
@@ -331,6 +375,11 @@ fn read_ids(text: &str) -> Result<Vec<EventId>, Fault> {
         ));
     }
     Ok(ids)
+}
+
+/// An empty group is the default one.
+fn read_group(fields: &Fields<'_>, group: &str) -> Result<Option<Group>, Fault> {
+    Ok(if group.is_empty() { None } else { Some(Group::parse(fields.shared(group))?) })
 }
 
 fn read_event(fields: &Fields<'_>, units: &[&str], limits: &ParseLimits) -> Result<NewEvent, Fault> {

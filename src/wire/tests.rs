@@ -111,16 +111,29 @@ fn request() -> impl Strategy<Value = Request> {
             name
         }),
         (req(), sub()).prop_map(|(req, sub)| Request::Unsubscribe { req, sub }),
-        (req(), sub(), option::of(text::<Group>()), pattern(), pattern(), any::<(u32, u32)>()).prop_map(
-            |(req, sub, group, domain, name, (credit, concurrency))| {
-                let options = ConsumeOptions { credit, concurrency };
+        (
+            req(),
+            sub(),
+            option::of(text::<Group>()),
+            pattern(),
+            pattern(),
+            any::<(u32, u32)>(),
+            option::of(start_at())
+        )
+            .prop_map(|(req, sub, group, domain, name, (credit, concurrency), from)| {
+                let lease = from.as_ref().map(|_| u64::from(credit));
+                let options = ConsumeOptions { credit, concurrency, lease, from };
                 Request::Consume { req, sub, group, domain, name, options }
-            }
-        ),
+            }),
         (req(), sub()).prop_map(|(req, sub)| Request::Stop { req, sub }),
         (req(), token()).prop_map(|(req, token)| Request::Ack { req, token }),
-        (req(), token(), short()).prop_map(|(req, token, reason)| {
-            Request::Nack { req, token, options: NackOptions { reason } }
+        (req(), token(), short(), any::<(Option<u64>, bool)>()).prop_map(
+            |(req, token, reason, (delay, is_final))| {
+                Request::Nack { req, token, options: NackOptions { reason, delay, is_final } }
+            }
+        ),
+        (req(), token(), any::<Option<u64>>()).prop_map(|(req, token, lease)| {
+            Request::Extend { req, token, options: ExtendOptions { lease } }
         }),
         (req(), token()).prop_map(|(req, token)| Request::Release { req, token }),
         (req(), text()).prop_map(|(req, id)| Request::Read { req, id }),
@@ -129,6 +142,51 @@ fn request() -> impl Strategy<Value = Request> {
         (req(), text()).prop_map(|(req, id)| Request::Show { req, id }),
         (req(), "[ -~]{0,80}").prop_map(|(req, key)| Request::Renew { req, key }),
         later_request(),
+        group_request(),
+    ]
+}
+
+fn start_at() -> impl Strategy<Value = StartAt> {
+    prop_oneof![Just(StartAt::All), any::<i64>().prop_map(StartAt::Time), text().prop_map(StartAt::Id)]
+}
+
+fn settings() -> impl Strategy<Value = GroupSettings> {
+    let letter = option::of("[a-z.]{0,9}");
+    (any::<(Option<u32>, Option<u64>, Option<u64>)>(), any::<(Option<bool>, Option<bool>)>(), letter)
+        .prop_map(|((max_attempts, delay, max_delay), (key_order, dead_blocks), dead_letter)| GroupSettings {
+            max_attempts,
+            delay,
+            max_delay,
+            key_order,
+            dead_blocks,
+            dead_letter,
+        })
+}
+
+/// Requests about groups.
+fn group_request() -> impl Strategy<Value = Request> {
+    let req = || 1..=u64::MAX;
+    let group = || option::of(text::<Group>());
+    let action = prop_oneof![
+        settings().prop_map(GroupAction::Set),
+        start_at().prop_map(GroupAction::Seek),
+        Just(GroupAction::Purge {}),
+        Just(GroupAction::Remove {}),
+        (pattern(), pattern()).prop_map(|(domain, name)| GroupAction::Unbind { domain, name }),
+    ];
+    let narrow = || (option::of(pattern()), option::of(pattern()));
+    prop_oneof![
+        (req(), group(), action).prop_map(|(req, group, action)| Request::Group { req, group, action }),
+        (req(), option::of("[a-z]{0,9}"))
+            .prop_map(|(req, group)| Request::Backlog { req, query: BacklogQuery { group } }),
+        (req(), group(), narrow(), "[ -~]{0,80}", 1..=u32::MAX).prop_map(
+            |(req, group, (domain, name), page, limit)| {
+                Request::Dead { req, query: DeadQuery { group, domain, name }, page, limit }
+            }
+        ),
+        (req(), group(), option::of(text()), narrow()).prop_map(|(req, group, id, (domain, name))| {
+            Request::Redrive { req, what: Redrive { group, id, domain, name } }
+        }),
     ]
 }
 
@@ -226,6 +284,7 @@ fn trace() -> impl Strategy<Value = Trace> {
     let attempt = (any::<(u32, i64, i64)>(), option::of(text()), text(), any::<(String, String)>()).prop_map(
         |((number, started, ended), group, consumer, (reason, error))| Attempt {
             number,
+            round: number.max(1),
             group,
             consumer,
             started,
@@ -244,7 +303,18 @@ fn trace() -> impl Strategy<Value = Trace> {
         vec(attempt, 0..4),
     )
         .prop_map(|(publisher, hub, consumer, (published, seq, scheduled, ended), state, attempts)| {
-            Trace { scheduled, publisher, published, hub, seq, state, consumer, ended, attempts }
+            Trace {
+                scheduled,
+                publisher,
+                published,
+                hub,
+                seq,
+                state,
+                consumer,
+                ended,
+                attempts,
+                groups: Vec::new(),
+            }
         })
 }
 
@@ -267,6 +337,9 @@ fn answer() -> impl Strategy<Value = Answer> {
         (vec(text(), 0..4), "[ -~]{0,80}").prop_map(|(pids, next)| Answer::Pids { pids, next }),
         option::of(ended()).prop_map(|ended| Answer::Outcome(ended.map(Box::new))),
         any::<u64>().prop_map(Answer::Deleted),
+        any::<u64>().prop_map(Answer::Redriven),
+        (option::of(settings()), any::<u64>())
+            .prop_map(|(settings, events)| Answer::Group(Box::new(GroupChanged { settings, events }))),
     ]
 }
 
@@ -284,6 +357,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
                 credit: h,
                 credit_bytes: d,
                 subscriptions: i,
+                lease_ms: e,
                 ping_ms: e,
                 silence_ms: e,
             },

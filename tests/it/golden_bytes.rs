@@ -6,13 +6,15 @@ use std::time::Duration;
 use bytes::{BufMut, BytesMut};
 use eventflow::{
     event::{
-        Append, Data, Domain, Eid, Event, EventId, Expect, Fault, LogConflict, NewEvent, Pattern, Pid, Uid,
-        code,
+        Append, Data, Domain, Eid, Event, EventId, Expect, Fault, Group, LogConflict, NewEvent, Pattern, Pid,
+        Uid, code,
     },
     wire::{
-        After, Answer, Association, Attempt, ConsumeOptions, Deletion, Ended, Hello, HubAddress, Limits,
-        LinkLimits, LogOf, LogQuery, NackOptions, Nudged, OutcomeOptions, ParseLimits, PublishState,
-        Published, READY, Reader, Record, Renewed, Reply, Request, Trace, Wait, WaitFor, Welcome,
+        After, Answer, Association, Attempt, Backlog, BacklogQuery, BindingInfo, ConsumeOptions,
+        ConsumerInfo, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction, GroupChanged,
+        GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, NackOptions,
+        Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record, Redrive,
+        Renewed, Reply, Request, StartAt, Trace, Wait, WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -133,15 +135,55 @@ fn requests() {
             group: None,
             domain: pattern("orders"),
             name: pattern("created"),
-            options: ConsumeOptions { credit: 64, concurrency: 4 },
+            options: ConsumeOptions::new(64, 4),
+        },
+    );
+    request(
+        r#"consume␟5␟2␟billing␟orders␟created␟{"credit":64,"concurrency":4,"lease":60000,"from":"all"}␞"#,
+        &Request::Consume {
+            req: 5,
+            sub: 2,
+            group: Some(group()),
+            domain: pattern("orders"),
+            name: pattern("created"),
+            options: ConsumeOptions {
+                lease: Some(60_000),
+                from: Some(StartAt::All),
+                ..ConsumeOptions::new(64, 4)
+            },
         },
     );
     request("stop␟6␟2␞", &Request::Stop { req: 6, sub: 2 });
     request("ack␟7␟81␞", &Request::Ack { req: 7, token: 81 });
     request(
         r#"nack␟8␟82␟{"reason":"no such customer"}␞"#,
-        &Request::Nack { req: 8, token: 82, options: NackOptions { reason: "no such customer".into() } },
+        &Request::Nack {
+            req: 8,
+            token: 82,
+            options: NackOptions { reason: "no such customer".into(), ..NackOptions::default() },
+        },
     );
+    request(
+        r#"nack␟8␟82␟{"reason":"no such customer","delay":5000}␞"#,
+        &Request::Nack {
+            req: 8,
+            token: 82,
+            options: NackOptions { reason: "no such customer".into(), delay: Some(5_000), is_final: false },
+        },
+    );
+    request(
+        r#"nack␟8␟82␟{"reason":"no such customer","final":true}␞"#,
+        &Request::Nack {
+            req: 8,
+            token: 82,
+            options: NackOptions { reason: "no such customer".into(), delay: None, is_final: true },
+        },
+    );
+    request(
+        r#"extend␟26␟81␟{"lease":60000}␞"#,
+        &Request::Extend { req: 26, token: 81, options: ExtendOptions { lease: Some(60_000) } },
+    );
+    request("extend␟26␟81␟{}␞", &Request::Extend { req: 26, token: 81, options: ExtendOptions::default() });
     request("release␟9␟83␞", &Request::Release { req: 9, token: 83 });
     request("read␟10␟01K0EXAMPLE␞", &Request::Read { req: 10, id: new_event().id });
     let log = |page: &str| Request::Log {
@@ -253,6 +295,140 @@ fn requests_by_schedule_wait_and_relation() {
     );
 }
 
+fn group() -> Group {
+    Group::parse("billing").unwrap()
+}
+
+#[test]
+fn requests_about_groups() {
+    let about = |golden: &str, action: GroupAction| {
+        request(golden, &Request::Group { req: 27, group: Some(group()), action });
+    };
+    about(
+        r#"group␟27␟billing␟{"set":{"max_attempts":8,"delay":1000,"max_delay":60000,"key_order":true,"dead_blocks":false,"dead_letter":"failures"}}␞"#,
+        GroupAction::Set(settings()),
+    );
+    about(r#"group␟27␟billing␟{"seek":"all"}␞"#, GroupAction::Seek(StartAt::All));
+    about(
+        r#"group␟27␟billing␟{"seek":{"time":1750000000000}}␞"#,
+        GroupAction::Seek(StartAt::Time(1_750_000_000_000)),
+    );
+    about(
+        r#"group␟27␟billing␟{"seek":{"id":"01K0EXAMPLE"}}␞"#,
+        GroupAction::Seek(StartAt::Id(new_event().id)),
+    );
+    about(r#"group␟27␟billing␟{"purge":{}}␞"#, GroupAction::Purge {});
+    about(r#"group␟27␟billing␟{"remove":{}}␞"#, GroupAction::Remove {});
+    about(
+        r#"group␟27␟billing␟{"unbind":{"domain":"orders","name":"created"}}␞"#,
+        GroupAction::Unbind { domain: pattern("orders"), name: pattern("created") },
+    );
+    request("backlog␟28␟{}␞", &Request::Backlog { req: 28, query: BacklogQuery::default() });
+    request(
+        r#"backlog␟28␟{"group":"billing"}␞"#,
+        &Request::Backlog { req: 28, query: BacklogQuery { group: Some("billing".into()) } },
+    );
+    request(
+        r#"dead␟29␟{"group":"billing","domain":"orders"}␟␟100␞"#,
+        &Request::Dead {
+            req: 29,
+            query: DeadQuery { group: Some(group()), domain: Some(pattern("orders")), name: None },
+            page: String::new(),
+            limit: 100,
+        },
+    );
+    request(
+        r#"redrive␟30␟{"group":"billing","id":"01K0EXAMPLE"}␞"#,
+        &Request::Redrive {
+            req: 30,
+            what: Redrive { group: Some(group()), id: Some(new_event().id), ..Redrive::default() },
+        },
+    );
+    request(
+        r#"redrive␟30␟{"domain":"orders"}␞"#,
+        &Request::Redrive {
+            req: 30,
+            what: Redrive { domain: Some(pattern("orders")), ..Redrive::default() },
+        },
+    );
+}
+
+fn settings() -> GroupSettings {
+    GroupSettings {
+        max_attempts: Some(8),
+        delay: Some(1_000),
+        max_delay: Some(60_000),
+        key_order: Some(true),
+        dead_blocks: Some(false),
+        dead_letter: Some("failures".into()),
+    }
+}
+
+#[test]
+fn replies_about_groups() {
+    let ok = |req, answer| Reply::Ok { req, answer };
+    reply(
+        r#"ok␟27␟group␟{"settings":{"max_attempts":8,"delay":1000,"max_delay":60000,"key_order":true,"dead_blocks":false,"dead_letter":"failures"},"events":0}␞"#,
+        &ok(27, Answer::Group(Box::new(GroupChanged { settings: Some(settings()), events: 0 }))),
+    );
+    reply(
+        r#"ok␟27␟group␟{"events":12}␞"#,
+        &ok(27, Answer::Group(Box::new(GroupChanged { settings: None, events: 12 }))),
+    );
+    let consumer = uid("WORK-1.EVENTFLOW-SPOKE");
+    reply(
+        r#"ok␟28␟backlog␟[{"group":"billing","settings":{"max_attempts":8,"delay":1000,"max_delay":60000,"key_order":true,"dead_blocks":false,"dead_letter":"failures"},"pending":12,"in_flight":2,"retrying":1,"dead":3,"oldest":1750000000000,"consumers":1,"bindings":[{"domain":"orders","name":"created","created":1750000000000,"consumers":1}],"connected":[{"uid":"WORK-1.EVENTFLOW-SPOKE","domain":"orders","name":"created","credit":64,"holds":2}]}]␞"#,
+        &ok(
+            28,
+            Answer::Backlog(vec![Backlog {
+                group: Some(group()),
+                settings: settings(),
+                pending: Some(12),
+                in_flight: 2,
+                retrying: 1,
+                dead: 3,
+                oldest: Some(1_750_000_000_000),
+                consumers: 1,
+                bindings: vec![BindingInfo {
+                    domain: pattern("orders"),
+                    name: pattern("created"),
+                    created: 1_750_000_000_000,
+                    consumers: 1,
+                }],
+                connected: vec![ConsumerInfo {
+                    uid: consumer.clone(),
+                    domain: pattern("orders"),
+                    name: pattern("created"),
+                    credit: 64,
+                    holds: 2,
+                }],
+            }]),
+        ),
+    );
+    reply(
+        r#"ok␟29␟dead␟[{"id":"01K0EXAMPLE","domain":"orders","name":"created","pid":"order-1","ended":1750000000900,"consumer":"WORK-1.EVENTFLOW-SPOKE","round":1,"attempts":5,"reason":"nack","error":"no such customer"}]␟␞"#,
+        &ok(
+            29,
+            Answer::Dead {
+                dead: vec![Dead {
+                    id: new_event().id,
+                    domain: new_event().domain,
+                    name: new_event().name,
+                    pid: new_event().pid,
+                    ended: 1_750_000_000_900,
+                    consumer: Some(consumer),
+                    round: 1,
+                    attempts: 5,
+                    reason: "nack".into(),
+                    error: "no such customer".into(),
+                }],
+                next: String::new(),
+            },
+        ),
+    );
+    reply("ok␟30␟redriven␟3␞", &ok(30, Answer::Redriven(3)));
+}
+
 /// What answers [`new_event`], with the same content else.
 fn event_twin() -> NewEvent {
     NewEvent { rid: Some(new_event().id), ..new_event() }
@@ -261,7 +437,7 @@ fn event_twin() -> NewEvent {
 #[test]
 fn replies() {
     reply(
-        r#"welcome␟1␟{"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","epoch":3,"limits":{"window_requests":256,"window_bytes":4194304,"data_bytes":1048576,"record_bytes":1114112,"units":64,"credit":64,"credit_bytes":4194304,"subscriptions":1000,"ping_ms":30000,"silence_ms":60000},"hubs":[{"id":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","host":"127.0.0.1","port":50001}],"features":[]}␞"#,
+        r#"welcome␟1␟{"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","epoch":3,"limits":{"window_requests":256,"window_bytes":4194304,"data_bytes":1048576,"record_bytes":1114112,"units":64,"credit":64,"credit_bytes":4194304,"subscriptions":1000,"lease_ms":30000,"ping_ms":30000,"silence_ms":60000},"hubs":[{"id":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","host":"127.0.0.1","port":50001}],"features":[]}␞"#,
         &Reply::Welcome(Welcome {
             hub: "VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB".into(),
             epoch: 3,
@@ -274,6 +450,7 @@ fn replies() {
                 credit: 64,
                 credit_bytes: 4_194_304,
                 subscriptions: 1000,
+                lease_ms: 30_000,
                 ping_ms: 30_000,
                 silence_ms: 60_000,
             },
@@ -299,7 +476,7 @@ fn replies() {
     reply("ok␟11␟page␟p1x␞", &ok(11, Answer::Page("p1x".into())));
     reply("ok␟11␟page␟␞", &ok(11, Answer::Page(String::new())));
     reply(
-        r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}]}␞"#,
+        r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}],"groups":[{"state":"dead","round":1,"attempts":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900},{"group":"billing","state":"retrying","round":1,"attempts":2,"due":1750000009000}]}␞"#,
         &ok(12, Answer::Trace(Box::new(trace()))),
     );
     reply(
@@ -424,6 +601,7 @@ fn trace() -> Trace {
         ended: Some(1_750_000_000_900),
         attempts: vec![Attempt {
             number: 1,
+            round: 1,
             group: None,
             consumer,
             started: 1_750_000_000_100,
@@ -431,6 +609,28 @@ fn trace() -> Trace {
             reason: "nack".into(),
             error: "no such customer".into(),
         }],
+        groups: vec![
+            GroupTrace {
+                group: None,
+                state: "dead".into(),
+                round: 1,
+                attempts: 1,
+                consumer: Some(uid("WORK-1.EVENTFLOW-SPOKE")),
+                since: None,
+                due: None,
+                ended: Some(1_750_000_000_900),
+            },
+            GroupTrace {
+                group: Some(group()),
+                state: "retrying".into(),
+                round: 1,
+                attempts: 2,
+                consumer: None,
+                since: None,
+                due: Some(1_750_000_009_000),
+                ended: None,
+            },
+        ],
     }
 }
 

@@ -393,6 +393,7 @@ impl Claim {
     fn attempt(&self, reason: &str, error: String, now: i64) -> Attempt {
         Attempt {
             number: self.attempts + 1,
+            round: 1,
             group: None,
             consumer: self.uid.clone(),
             started: self.started,

@@ -410,9 +410,9 @@ pub fn finish(finish: Finish, at: i64) -> Write {
 
 /// A delivery of the default group that ended, as a row.
 pub fn attempt_row(event_id: EventId, attempt: Attempt) -> AttemptRow {
-    let Attempt { number, group, consumer, started, ended, reason, error } = attempt;
+    let Attempt { number, round, group, consumer, started, ended, reason, error } = attempt;
     let group = group.map(|group| group.to_string()).unwrap_or_default();
-    AttemptRow { event_id, group, round: 1, number, consumer, started, ended, reason, error }
+    AttemptRow { event_id, group, round, number, consumer, started, ended, reason, error }
 }
 
 /// The store answered another question: a fault of ours, which must not pass for success.

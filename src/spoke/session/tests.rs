@@ -22,6 +22,7 @@ fn limits(requests: u32, bytes: u64) -> LinkLimits {
         credit: 64,
         credit_bytes: 4 << 20,
         subscriptions: 64,
+        lease_ms: 30_000,
         ping_ms: 30_000,
         silence_ms: 60_000,
     }

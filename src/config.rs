@@ -57,6 +57,8 @@ pub struct HubConfig {
     pub npm: NpmSettings,
     /// Scheduled events.
     pub schedules: ScheduleSettings,
+    /// Events that applications put into the database themselves.
+    pub collect: CollectSettings,
 }
 
 /// Names, addresses and the signal that stops the hub.
@@ -224,6 +226,15 @@ pub struct ScheduleSettings {
     pub poll: Duration,
 }
 
+/// Events that applications put into the database in transactions of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CollectSettings {
+    /// How often they are looked for.
+    pub interval: Duration,
+    /// How old their row must be to be found; what a nudge names needs no age.
+    pub age: Duration,
+}
+
 impl Default for HubConfig {
     fn default() -> Self {
         Self {
@@ -238,6 +249,7 @@ impl Default for HubConfig {
             log: LogSettings { format: LogFormat::Human, level: LogLevel::Info },
             npm: NpmSettings { keep_alive: Duration::from_secs(60), online_timeout: Duration::from_secs(5) },
             schedules: ScheduleSettings { poll: Duration::from_secs(1) },
+            collect: CollectSettings { interval: Duration::from_secs(5), age: Duration::from_secs(10) },
         }
     }
 }

@@ -42,6 +42,7 @@ mod error;
 mod handlers;
 mod lane;
 mod log;
+mod nudge;
 mod outcome;
 mod pids;
 mod publish;

@@ -20,6 +20,7 @@ mod first;
 mod hubs;
 mod leaves;
 mod log;
+mod marker;
 mod migration;
 mod page;
 mod readers;
@@ -34,6 +35,7 @@ mod standing;
 mod tests;
 mod time;
 mod trace;
+mod unserved;
 mod write;
 
 use std::{
@@ -51,7 +53,11 @@ pub use page::{LogKey, PidKey};
 pub use removed::Removed;
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
-pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Running, Taken, Write, Written};
+pub use unserved::{Unserved, UnservedKey, UnservedPage};
+pub use write::{
+    AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Running, Taken, Write,
+    Written,
+};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 
 mod amend;
 mod batch;
+mod collect;
 mod due;
 mod message;
 mod npm;
@@ -17,6 +18,7 @@ use std::{
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::watch;
 
+pub use collect::{Collect, Fate};
 pub use due::RunDue;
 pub use message::{
     Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record,
@@ -58,7 +60,8 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Record`] and
+/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler,
+///   [`Collect`] from the collector, [`Record`] and
 ///   [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and
 ///   [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
@@ -88,7 +91,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Take, Amend, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
+measured!(Journal: Connect, Publish, Take, Amend, RunDue, Collect, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.

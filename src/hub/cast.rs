@@ -69,6 +69,7 @@ pub struct Asked {
     registry: Question<State>,
     deliveries: Question<State>,
     scheduler: Question<State>,
+    collector: Question<State>,
     busiest: Question<BusiestLinks>,
     wanting: Question<Wanted>,
     holding: Question<Held>,
@@ -196,6 +197,7 @@ impl Cast {
             registry,
             deliveries,
             scheduler,
+            collector,
             connections,
         ) = tokio::join!(
             asked.guardian.until(deadline, Some(put(&self.guardian, Snapshot))),
@@ -207,6 +209,7 @@ impl Cast {
             asked.registry.until(deadline, core.map(|core| put(&core.registry, Snapshot))),
             asked.deliveries.until(deadline, core.map(|core| put(&core.deliveries, Snapshot))),
             asked.scheduler.until(deadline, core.map(|core| put(&core.scheduler, Snapshot))),
+            asked.collector.until(deadline, core.map(|core| put(&core.collector, Snapshot))),
             connections,
         );
         let told = [
@@ -219,6 +222,7 @@ impl Cast {
             (ActorKind::Registry, registry),
             (ActorKind::Deliveries, deliveries),
             (ActorKind::Scheduler, scheduler),
+            (ActorKind::Collector, collector),
             (ActorKind::Connection, connections),
         ];
         let states = told.into_iter().map(|(kind, answer)| match answer {

@@ -33,8 +33,8 @@ use crate::{
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
 };
 
-/// Actors of a core: journal, registry, deliveries, scheduler.
-const CORE: usize = 4;
+/// Actors of a core: journal, registry, deliveries, scheduler, collector.
+const CORE: usize = 5;
 /// The core may fail so often…
 const FAILURES: usize = 3;
 /// …within this time; once more, and the hub ends.
@@ -223,7 +223,11 @@ impl Guardian {
             return;
         }
         match kind {
-            ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries | ActorKind::Scheduler => {
+            ActorKind::Journal
+            | ActorKind::Registry
+            | ActorKind::Deliveries
+            | ActorKind::Scheduler
+            | ActorKind::Collector => {
                 self.members = self.members.saturating_sub(1);
                 if generation == self.generation {
                     tracing::error!(actor = kind.as_str(), panicked, "the core failed and restarts");
@@ -334,6 +338,7 @@ fn start_announcer(
 /// Ends a core; the journal once its commit is through.
 fn halt(core: &Core) {
     core.scheduler.signal(Halt);
+    core.collector.signal(Halt);
     core.registry.signal(Halt);
     core.deliveries.signal(Halt);
     core.journal.signal(Halt);
@@ -358,6 +363,7 @@ impl Handler<InjectPanic> for Guardian {
             (ActorKind::Deliveries, Some(core)) => core.deliveries.signal(crate::actors::deliveries::Panic),
             (ActorKind::Announcer, _) => self.announcer.borrow().signal(announcer::Panic),
             (ActorKind::Scheduler, Some(core)) => core.scheduler.signal(crate::actors::scheduler::Panic),
+            (ActorKind::Collector, Some(core)) => core.collector.signal(crate::actors::collector::Panic),
             (kind, _) => tracing::warn!(actor = kind.as_str(), "no such part of the core to panic"),
         }
     }

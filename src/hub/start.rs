@@ -27,6 +27,7 @@ use super::{
 use crate::{
     actors::{
         announcer::{AnnouncerConfig, Credentials},
+        collector::CollectorConfig,
         connection::ConnectionConfig,
         deliveries::DeliveriesConfig,
         journal::JournalConfig,
@@ -335,7 +336,7 @@ fn core_parts(
             subscriptions: limits.subscriptions as usize,
         },
         deliveries: DeliveriesConfig {
-            hub,
+            hub: hub.clone(),
             orphan_keep: match config.orphan_keep {
                 Keep::For(keep) => Some(keep),
                 Keep::Forever => None,
@@ -345,6 +346,12 @@ fn core_parts(
             link_bytes: clamp(limits.outbound_bytes) / 2,
         },
         scheduler: SchedulerConfig { poll: config.schedules.poll },
+        collector: CollectorConfig {
+            hub,
+            interval: config.collect.interval,
+            age: config.collect.age,
+            data_bytes: clamp(limits.data_bytes),
+        },
         epoch,
         readiness: readiness.clone(),
         exits,

@@ -31,6 +31,8 @@ pub(super) enum Query {
     Associate(EventId, Association),
     Dissociate(EventId, Association),
     Delete(Deletion),
+    /// These events; none: all that the hub finds.
+    Nudge(Vec<EventId>),
     /// With a public key.
     Renew(String),
 }
@@ -50,13 +52,21 @@ impl Query {
             Query::Associate(id, with) => Request::Associate { req, id, with },
             Query::Dissociate(id, with) => Request::Dissociate { req, id, with },
             Query::Delete(what) => Request::Delete { req, what },
+            Query::Nudge(ids) => Request::Nudge { req, ids },
             Query::Renew(key) => Request::Renew { req, key },
         }
     }
 
     /// Whether the hub writes for it: what it refuses for now is then asked again.
     pub(super) fn changes(&self) -> bool {
-        matches!(self, Query::Cancel(_) | Query::Associate(..) | Query::Dissociate(..) | Query::Delete(_))
+        matches!(
+            self,
+            Query::Cancel(_)
+                | Query::Associate(..)
+                | Query::Dissociate(..)
+                | Query::Delete(_)
+                | Query::Nudge(_)
+        )
     }
 
     /// The answer that a refusal stands for once it was asked twice: what is to be taken away is gone, most likely
@@ -79,9 +89,12 @@ impl Query {
             | Query::Associate(id, _)
             | Query::Dissociate(id, _)
             | Query::Delete(Deletion::Event { id }) => Some(id.to_string()),
-            Query::Log { .. } | Query::Pids { .. } | Query::Wait(_) | Query::Delete(_) | Query::Renew(_) => {
-                None
-            }
+            Query::Log { .. }
+            | Query::Pids { .. }
+            | Query::Wait(_)
+            | Query::Delete(_)
+            | Query::Nudge(_)
+            | Query::Renew(_) => None,
         }
     }
 }

@@ -104,6 +104,7 @@ impl Connection {
             Request::Dissociate { req, id, with } => {
                 self.amend(req, Amendment::Dissociate(id, with), gathered);
             }
+            Request::Nudge { req, ids } => self.nudge(req, ids, gathered),
             Request::Delete { req, what } => self.amend(req, Amendment::Delete(what), gathered),
             Request::Ack { req, token } => gathered.verdicts.push((req, token, Verdict::Ack)),
             Request::Nack { req, token, options } => {

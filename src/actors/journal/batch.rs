@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{
     amend::{self, Deleting},
+    collect::{self, Fate},
     due,
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
@@ -49,6 +50,8 @@ pub enum ReplyTo {
     },
     /// The scheduler, how many of what is due ran.
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
+    /// The collector, what became of each event that it found.
+    Collector(oneshot::Sender<Result<Vec<(EventId, Fate)>, Fault>>),
     /// The link that asked for a deletion.
     Deleter(Deleting),
     /// Deliveries, about the outcome of a claim.
@@ -129,6 +132,7 @@ impl Job {
         match &self.write {
             Write::Batch { events, .. } => events.len(),
             Write::RunDue { events, .. } => events.len(),
+            Write::Collect { events, .. } => events.len(),
             _ => 1,
         }
     }
@@ -186,6 +190,10 @@ impl Batch {
             Write::Schedule { event, due, .. } => {
                 event.timestamp = due::stored_at(now);
                 Events::Later(due::of(event, *due))
+            }
+            Write::Collect { events, .. } => {
+                collect::place(events, sequence, now);
+                Events::None
             }
             Write::RunDue { events, .. } => {
                 due::place(events, sequence, now);
@@ -261,6 +269,10 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             ReplyTo::Scheduler(done) => {
                 // A scheduler that is gone is part of a core that restarts.
                 let _ = done.send(due::ran(result, &mut told.committed, metrics));
+            }
+            ReplyTo::Collector(done) => {
+                // The same holds for a collector.
+                let _ = done.send(collect::collected(result, &mut told, metrics));
             }
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Claim { event_id, token, outcome } => {

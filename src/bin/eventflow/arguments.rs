@@ -15,6 +15,7 @@ use crate::{
     hub::Hub,
     log::Log,
     manual::{Completions, Docs, Man},
+    nudge::Nudge,
     parse::{duration, hub_address},
     pids::Pids,
     publish::Publish,
@@ -187,6 +188,7 @@ pub(crate) enum Command {
     Associate(Associate),
     Dissociate(Dissociate),
     Delete(Delete),
+    Nudge(Nudge),
     Backup(Backup),
     Cert(Cert),
     Hub(Hub),
@@ -211,6 +213,7 @@ impl Command {
             | Self::Log(Log { timeout, .. })
             | Self::Pids(Pids { timeout, .. })
             | Self::State(state::Arguments { timeout, .. })
+            | Self::Nudge(Nudge { timeout, .. })
             | Self::Delete(Delete { timeout, .. }) => (false, Some(*timeout)),
             Self::Associate(Associate { link }) | Self::Dissociate(Dissociate { link }) => {
                 (false, Some(link.timeout))

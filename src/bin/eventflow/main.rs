@@ -17,6 +17,7 @@ mod hub;
 mod log;
 mod manual;
 mod ndjson;
+mod nudge;
 mod output;
 mod parse;
 mod pids;
@@ -96,6 +97,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::State(arguments) => state::run(arguments, link()?, printer, stop).await,
         Command::Associate(arguments) => association::associate(arguments, link()?, printer, stop).await,
         Command::Dissociate(arguments) => association::dissociate(arguments, link()?, printer, stop).await,
+        Command::Nudge(arguments) => nudge::run(arguments, link()?, printer, stop).await,
         Command::Delete(arguments) => delete::run(arguments, link()?, printer, stop).await,
         Command::Backup(arguments) => backup::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Cert(arguments) => cert::run(arguments, &cli.link.data_folder, link, printer, stop).await,

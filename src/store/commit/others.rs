@@ -49,6 +49,7 @@ pub(super) async fn write(
             | Write::Finish { .. }
             | Write::Attempt(_)
             | Write::Take { .. }
+            | Write::Collect { .. }
             | Write::Claim { .. }
             | Write::Associate { .. }
             | Write::Dissociate { .. }

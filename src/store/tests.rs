@@ -8,6 +8,7 @@ mod memory;
 mod opening;
 mod reads;
 mod rows;
+mod unserved;
 
 use sea_orm::ConnectionTrait;
 

@@ -103,7 +103,7 @@ fn unserved(row: &QueryResult) -> Result<Unserved, DbErr> {
 }
 
 /// The rows come by the index `event_published_unserved` and are cut before they are looked at: of those that wait for
-/// their time there may be many.
+/// their time, or that npm spokes have done, there may be many.
 pub(super) fn page_query(
     since: i64,
     age: Duration,
@@ -114,10 +114,11 @@ pub(super) fn page_query(
         Some(key) => (key.published.clone(), key.id.clone()),
         None => (time::text(since.max(0)), String::new()),
     };
-    let sql = "SELECT p.event_id, octet_length(e.data), CAST(p.published AS TEXT), s.event_id IS NULL \
-               FROM (SELECT event_id, published FROM event_published INDEXED BY event_published_unserved \
-               WHERE v1_hub IS NULL AND consumed_spoke IS NULL AND success IS NULL AND failed IS NULL \
-               AND orphan IS NULL AND (published, event_id) > (?, ?) \
+    let sql = "SELECT p.event_id, octet_length(e.data), CAST(p.published AS TEXT), \
+               s.event_id IS NULL AND p.consumed_spoke IS NULL AND p.success IS NULL AND p.failed IS NULL \
+               AND p.orphan IS NULL \
+               FROM (SELECT * FROM event_published INDEXED BY event_published_unserved \
+               WHERE v1_hub IS NULL AND (published, event_id) > (?, ?) \
                AND published <= strftime('%Y-%m-%d %H:%M:%f', 'now', ?) \
                ORDER BY published, event_id LIMIT ?) p \
                JOIN event e ON e.id = p.event_id LEFT JOIN event_scheduled s ON s.event_id = p.event_id \

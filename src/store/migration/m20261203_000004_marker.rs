@@ -1,7 +1,8 @@
 //! When a hub of ours first served this database, and where to find what applications have put into it themselves.
 //!
-//! The index holds published rows that nobody has taken: of what a hub publishes none is ever in it, since `v1_hub` is
-//! set in the same statement. Measured over 400,000 publishes: no difference that shows beside the noise.
+//! The index holds published rows that no hub of ours has: of what a hub publishes none is ever in it, since `v1_hub` is
+//! set in the same statement. It asks for nothing but that, so that outcomes don't touch it. Measured over 200,000
+//! publishes and their outcomes: of about 20 µs of processor for each a tenth of one, and one page in all.
 
 use sea_orm_migration::{
     MigrationName, MigrationTrait, SchemaManager, async_trait,
@@ -33,9 +34,7 @@ impl MigrationTrait for Migration {
             .col("published")
             .if_not_exists()
             .take();
-        for column in ["v1_hub", "consumed_spoke", "success", "failed", "orphan"] {
-            unserved.and_where(Expr::col(column).is_null());
-        }
+        unserved.and_where(Expr::col("v1_hub").is_null());
         manager.create_index(unserved).await
     }
 }

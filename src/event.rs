@@ -8,6 +8,7 @@ mod expect;
 mod fault;
 mod index;
 mod pattern;
+mod position;
 mod state;
 mod text;
 
@@ -16,6 +17,7 @@ pub use expect::{Append, Expect, LogConflict};
 pub use fault::{Fault, Retry, code};
 pub use index::PatternIndex;
 pub use pattern::{InvalidPattern, Pattern};
+pub use position::{InvalidPosition, Position};
 pub use state::{State, compose};
 pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, Uid};
 

@@ -22,6 +22,7 @@ pub mod npm;
 mod query;
 mod reply;
 mod request;
+mod since;
 #[cfg(test)]
 mod tests;
 mod wanted;
@@ -35,6 +36,7 @@ pub use group::*;
 pub use message::*;
 pub use query::*;
 pub use request::ParseLimits;
+pub use since::{RemovedEvents, Since, SubscribeOptions};
 
 /// The byte that the hub sends alone after the handshake: the link is ready.
 pub const READY: u8 = 0x02;

@@ -84,6 +84,8 @@ pub mod code {
     pub const CLAIM_LOST: &str = "E_EVENTFLOW_CLAIM_LOST";
     /// The page token belongs to another query or is damaged.
     pub const INVALID_PAGE: &str = "E_EVENTFLOW_INVALID_PAGE";
+    /// A position can't be read, belongs to another hub, or lies beyond what the hub has dispatched.
+    pub const INVALID_POSITION: &str = "E_EVENTFLOW_INVALID_POSITION";
     /// No subscription or consumer of this link has this number.
     pub const UNKNOWN_SUBSCRIPTION: &str = "E_EVENTFLOW_UNKNOWN_SUBSCRIPTION";
     /// The number is in use by another subscription of this link.
@@ -94,6 +96,8 @@ pub mod code {
     pub const TOO_MANY_BINDINGS: &str = "E_EVENTFLOW_TOO_MANY_BINDINGS";
     /// No group has this name.
     pub const GROUP_NOT_FOUND: &str = "E_EVENTFLOW_GROUP_NOT_FOUND";
+    /// The event isn't dead in this group, so that there is nothing to redrive.
+    pub const NOT_DEAD: &str = "E_EVENTFLOW_NOT_DEAD";
     /// The hub has as many named groups as it keeps.
     pub const TOO_MANY_GROUPS: &str = "E_EVENTFLOW_TOO_MANY_GROUPS";
     /// An entity's id breaks the rules for texts.

@@ -29,7 +29,7 @@ use crate::{
         announcer::{AnnouncerConfig, Credentials},
         collector::CollectorConfig,
         connection::ConnectionConfig,
-        deliveries::DeliveriesConfig,
+        deliveries::{DeliveriesConfig, Policy},
         journal::JournalConfig,
         life::Life,
         listener::ListenerConfig,
@@ -344,6 +344,7 @@ fn core_parts(
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
+            policy: Policy::default(),
         },
         scheduler: SchedulerConfig { poll: config.schedules.poll },
         collector: CollectorConfig {

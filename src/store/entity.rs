@@ -19,4 +19,3 @@ pub mod hub;
 pub mod hub_epoch;
 pub mod hub_seq;
 pub mod log;
-pub mod removed;

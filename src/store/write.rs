@@ -1,9 +1,12 @@
 //! What the Journal writes, and what it gets back.
 
-use super::deletion::{Delete, Deleted};
+use super::{
+    deletion::{Delete, Deleted},
+    groups::{Letter, Redriven},
+};
 use crate::{
-    event::{Event, EventId, Expect, Outcome, Pattern, Uid},
-    wire::{Association, Attempt, Published},
+    event::{Event, EventId, Expect, Outcome, Pattern, Pid, Uid},
+    wire::{Association, Attempt, GroupSettings, Published, Redrive},
 };
 
 /// One thing to write. Many of them share a transaction; see [`Store::commit`](super::Store::commit).
@@ -34,7 +37,7 @@ pub enum Write {
     /// Store an event without giving it to a hub. Answered as a publish with the number 0, unless it is published
     /// already. The log of its process must end as expected, if something is.
     Persist(Event, Option<Expect>),
-    /// Record the outcome of an event for the default group.
+    /// Record the outcome of an event in a group. Answered by [`Written::Finished`].
     Finish {
         /// Which event.
         event_id: EventId,
@@ -49,9 +52,101 @@ pub enum Write {
         at: i64,
         /// The delivery that failed for good, if it did.
         attempt: Option<AttemptRow>,
+        /// The hub that serves the event, and a letter.
+        hub: Uid,
+        /// In which group; empty is the default one.
+        group: String,
+        /// In which round; 1 is the first.
+        round: u32,
+        /// It waited for an attempt: its row in `v1_retry` is to go.
+        retried: bool,
+        /// What to publish with it, unless an event of that id is there already.
+        letter: Option<Box<Letter>>,
     },
     /// Record a delivery that ended without an outcome.
     Attempt(AttemptRow),
+    /// Record a delivery that ended without an outcome, and that the event waits for its next attempt. Refused like a
+    /// [`Write::Finish`] if the event has the outcome of that round, or is gone.
+    Retry {
+        /// The delivery: its group, round and number are those of the row in `v1_retry` too.
+        attempt: AttemptRow,
+        /// The hub that serves the event.
+        hub: Uid,
+        /// Its number there.
+        seq: u64,
+        /// Its process.
+        pid: Pid,
+        /// When it is to be tried again, in milliseconds since 1970.
+        due: i64,
+    },
+    /// Try dead events again, in a new round; those of other hubs are left to them. An event that an npm spoke claimed
+    /// and left is taken back, if it is named. Answered by [`Written::Redriven`].
+    Redrive {
+        /// Which.
+        what: Redrive,
+        /// The hub that serves them.
+        hub: Uid,
+        /// When, in milliseconds since 1970: they are due at once.
+        at: i64,
+        /// Who wants it, for the `log` table.
+        by: Uid,
+        /// At most so many in one transaction, the oldest.
+        most: usize,
+        /// Only those above this number: 0 at first, then [`Redriven::after`]. What died again meanwhile isn't tried
+        /// twice.
+        after: u64,
+    },
+    /// Set what a group does with events that fail; makes a group that isn't there.
+    SetGroup {
+        /// Its name; empty is the default group.
+        name: String,
+        /// All of its settings, as they are from now on.
+        settings: GroupSettings,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Serve again what stands from `start_seq` on, whatever became of it in this named group; pass over what is older.
+    /// Answered by [`Written::Sought`].
+    Seek {
+        /// The group.
+        group: String,
+        /// From which number on, itself included.
+        start_seq: u64,
+        /// The hub that was asked, for the `log` table.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+        /// Who wants it, for the `log` table.
+        by: Uid,
+    },
+    /// Pass over all that waits in this named group below `start_seq`, also for another attempt. Answered by
+    /// [`Written::Purged`].
+    Purge {
+        /// The group.
+        group: String,
+        /// From which number on it goes on, itself included.
+        start_seq: u64,
+        /// The hub that was asked, for the `log` table.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+        /// Who wants it, for the `log` table.
+        by: Uid,
+    },
+    /// Remove a named group: bindings, settings, cursors and what waits for an attempt at once, outcomes and attempts
+    /// in parts. Answered by [`Written::Removed`]. A group of that name must not be made before the last part.
+    RemoveGroup {
+        /// The group.
+        group: String,
+        /// The hub that was asked, for the `log` table.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+        /// Who wants it, for the `log` table.
+        by: Uid,
+        /// At most so many outcomes in one transaction.
+        most: usize,
+    },
     /// Take an event that an npm spoke has put into the database: by two independent claims, each of which one hub
     /// wins. Answered by [`Written::Taken`] or [`Written::NotTaken`].
     Take {
@@ -114,7 +209,8 @@ pub enum Write {
         hub: Uid,
     },
     /// Make a binding, or find the one that already has this group, domain and name. A new one lowers the
-    /// group's cursors below its `start_seq`. `id` is not looked at.
+    /// group's cursors below its `start_seq`, and makes the row of a named group without settings, if it is missing.
+    /// `id` is not looked at.
     Bind(Binding),
     /// Remove a binding.
     Unbind {
@@ -215,7 +311,27 @@ pub enum Written {
     /// What is gone, and what is left to do.
     Deleted(Deleted),
     /// The outcome is recorded, and it is this one.
-    Finished,
+    Finished {
+        /// The letter was published with it, and is to be dispatched; false: there was none, or its id was there.
+        letter: bool,
+    },
+    /// Events are tried again.
+    Redriven(Redriven),
+    /// The group goes on elsewhere.
+    Sought {
+        /// Its base round from now on.
+        round: u32,
+    },
+    /// What waited is passed over.
+    Purged {
+        /// How many events waited for an attempt.
+        retrying: u64,
+    },
+    /// The group is no more.
+    Removed {
+        /// Outcomes are left: write the same again.
+        more: bool,
+    },
     /// The binding as it stands.
     Bound(Binding),
     /// An event of an npm spoke, and which of its claims were won.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Association, Backlog, BacklogQuery, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction,
-    GroupChanged, Hello, HubAddress, LogQuery, Nudged, OutcomeOptions, Published, Redrive, Renewed, StartAt,
-    Trace, Wait, Welcome,
+    GroupChanged, Hello, HubAddress, LogQuery, Nudged, OutcomeOptions, Published, Redrive, RemovedEvents,
+    Renewed, StartAt, SubscribeOptions, Trace, Wait, Welcome,
 };
 use crate::event::{Append, Domain, Event, EventId, Expect, Fault, Group, NewEvent, Pattern, Pid};
 
@@ -80,7 +80,7 @@ pub enum Request {
         /// How the log of its process must end.
         expect: Option<Expect>,
     },
-    /// `subscribe, req, sub, domain, name`.
+    /// `subscribe, req, sub, domain, name` or `subscribe, req, sub, domain, name, {json}`.
     Subscribe {
         /// Request number.
         req: Req,
@@ -90,6 +90,8 @@ pub enum Request {
         domain: Pattern,
         /// Of which names.
         name: Pattern,
+        /// From where on; without the unit it is live.
+        options: SubscribeOptions,
     },
     /// `unsubscribe, req, sub`.
     Unsubscribe {
@@ -352,6 +354,13 @@ pub enum Reply {
         seq: u64,
         /// The event.
         event: Event,
+    },
+    /// `gap, sub, {json}`: events that a subscription with a `from` asked for, and that retention has removed.
+    Gap {
+        /// Which subscription.
+        sub: Sub,
+        /// What is gone.
+        removed: RemovedEvents,
     },
     /// `claim, sub, token, attempt, seq, <event>`: for a consumer.
     Claim {

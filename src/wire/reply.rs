@@ -20,6 +20,7 @@ const FORMS: &[(&str, &str)] = &[
     ("item", "req, id, timestamp, domain, name, pid, rid, data"),
     ("err", "req, code, message, retry"),
     ("event", "subs, seq, id, timestamp, domain, name, pid, rid, data"),
+    ("gap", "sub, json"),
     ("claim", "sub, token, attempt, seq, id, timestamp, domain, name, pid, rid, data"),
     ("online", "id, host, port"),
     ("drain", ""),
@@ -79,6 +80,7 @@ impl Reply {
                 out.extend_from_slice(&event_tail(event));
                 return Ok(());
             }
+            Self::Gap { sub, removed } => Writer::new(out, "gap").number((*sub).into()).json(removed),
             Self::Claim { sub, token, attempt, seq, event } => {
                 claim_head(out, *sub, *token, *attempt, *seq);
                 out.extend_from_slice(&event_tail(event));
@@ -123,6 +125,9 @@ impl Reply {
                 seq: number("seq", seq)?,
                 event: read_event(&fields, event)?,
             },
+            ("gap", [sub, removed]) => {
+                Self::Gap { sub: number("sub", sub)?, removed: json("json", removed)? }
+            }
             ("claim", [sub, token, attempt, seq, event @ ..]) if event.len() == 7 => Self::Claim {
                 sub: number("sub", sub)?,
                 token: number("token", token)?,

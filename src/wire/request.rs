@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ControlCharacter, Hello, MAX_FREE_TEXT, MOST_EVENTS, NackOptions, Record, RecordFault, Refusal, Req,
-    Request,
+    Request, SubscribeOptions,
     encode::{Writer, cut, cut_client},
     fields::{Fields, json, json_list, number, positive, short, time},
 };
@@ -19,7 +19,7 @@ const FORMS: &[(&str, &str)] = &[
     ("ping", "n"),
     ("pong", "n"),
     ("publish", "req, id, domain, name, pid, rid, data"),
-    ("subscribe", "req, sub, domain, name"),
+    ("subscribe", "req, sub, domain, name (and json)"),
     ("unsubscribe", "req, sub"),
     ("consume", "req, sub, group, domain, name, json"),
     ("stop", "req, sub"),
@@ -160,8 +160,10 @@ impl Request {
             Self::Nudge { req, ids } => record.number(*req).json(ids),
             Self::Schedule { req, due, event } => new_event(record.number(*req).time(*due), event),
             Self::Batch { req, events } => record.number(*req).json(events),
-            Self::Subscribe { req, sub, domain, name } => {
-                record.number(*req).number((*sub).into()).text(domain.as_str()).text(name.as_str())
+            Self::Subscribe { req, sub, domain, name, options } => {
+                let record =
+                    record.number(*req).number((*sub).into()).text(domain.as_str()).text(name.as_str());
+                if *options == SubscribeOptions::default() { record } else { record.json(options) }
             }
             Self::Unsubscribe { req, sub } | Self::Stop { req, sub } => {
                 record.number(*req).number((*sub).into())
@@ -265,12 +267,18 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         ("cancel", &[number, id]) => {
             Request::Cancel { req: req(number)?, id: EventId::parse(fields.shared(id))? }
         }
-        ("subscribe", &[number, id, domain, name]) => Request::Subscribe {
-            req: req(number)?,
-            sub: sub(id)?,
-            domain: Pattern::parse(fields.shared(domain))?,
-            name: Pattern::parse(fields.shared(name))?,
-        },
+        ("subscribe", &[number, id, domain, name, ref options @ ..]) if options.len() < 2 => {
+            Request::Subscribe {
+                req: req(number)?,
+                sub: sub(id)?,
+                domain: Pattern::parse(fields.shared(domain))?,
+                name: Pattern::parse(fields.shared(name))?,
+                options: match options {
+                    [options] => json("json", options)?,
+                    _ => SubscribeOptions::default(),
+                },
+            }
+        }
         ("unsubscribe", [number, id]) => Request::Unsubscribe { req: req(number)?, sub: sub(id)? },
         ("consume", &[number, id, group, domain, name, options]) => Request::Consume {
             req: req(number)?,
@@ -350,6 +358,11 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
     })
 }
 
+/// An empty group is the default one.
+fn read_group(fields: &Fields<'_>, group: &str) -> Result<Option<Group>, Fault> {
+    Ok(if group.is_empty() { None } else { Some(Group::parse(fields.shared(group))?) })
+}
+
 /// What a publish or a persist may say besides its event.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -375,11 +388,6 @@ fn read_ids(text: &str) -> Result<Vec<EventId>, Fault> {
         ));
     }
     Ok(ids)
-}
-
-/// An empty group is the default one.
-fn read_group(fields: &Fields<'_>, group: &str) -> Result<Option<Group>, Fault> {
-    Ok(if group.is_empty() { None } else { Some(Group::parse(fields.shared(group))?) })
 }
 
 fn read_event(fields: &Fields<'_>, units: &[&str], limits: &ParseLimits) -> Result<NewEvent, Fault> {

@@ -7,7 +7,8 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::*;
 use crate::event::{
-    Append, Data, Domain, Event, EventId, Expect, Fault, Group, Name, NewEvent, Pattern, Pid, Retry, Uid,
+    Append, Data, Domain, Event, EventId, Expect, Fault, Group, Name, NewEvent, Pattern, Pid, Position,
+    Retry, Uid,
 };
 
 fn records(bytes: &[u8]) -> Vec<Record> {
@@ -104,12 +105,11 @@ fn request() -> impl Strategy<Value = Request> {
             event,
             expect
         }),
-        (req(), sub(), pattern(), pattern()).prop_map(|(req, sub, domain, name)| Request::Subscribe {
-            req,
-            sub,
-            domain,
-            name
-        }),
+        (req(), sub(), pattern(), pattern(), option::of(since())).prop_map(
+            |(req, sub, domain, name, from)| {
+                Request::Subscribe { req, sub, domain, name, options: SubscribeOptions { from } }
+            }
+        ),
         (req(), sub()).prop_map(|(req, sub)| Request::Unsubscribe { req, sub }),
         (
             req(),
@@ -186,6 +186,19 @@ fn group_request() -> impl Strategy<Value = Request> {
         ),
         (req(), group(), option::of(text()), narrow()).prop_map(|(req, group, id, (domain, name))| {
             Request::Redrive { req, what: Redrive { group, id, domain, name } }
+        }),
+    ]
+}
+
+fn since() -> impl Strategy<Value = Since> {
+    prop_oneof![
+        Just(Since::All),
+        any::<i64>().prop_map(Since::Time),
+        text().prop_map(Since::Id),
+        vec((text::<Uid>(), any::<u64>()), 0..3).prop_map(|read| {
+            let mut position = Position::default();
+            read.iter().for_each(|(hub, seq)| position.reach(hub, *seq));
+            Since::Position(position)
         }),
     ]
 }
@@ -382,6 +395,10 @@ fn reply() -> impl Strategy<Value = Reply> {
         (any::<(u32, u64, u32, u64)>(), event()).prop_map(|((sub, token, attempt, seq), event)| {
             Reply::Claim { sub, token, attempt, seq, event }
         }),
+        (any::<u32>(), any::<(u64, u64, u64)>()).prop_map(|(sub, (from, to, events))| Reply::Gap {
+            sub,
+            removed: RemovedEvents { from, to, events }
+        }),
         address().prop_map(Reply::Online),
         Just(Reply::Drain),
         fault().prop_map(Reply::Bye),
@@ -430,7 +447,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(units in vec("\\PC{0,20}|[0-9]{1,4}|[a-z]{2,9}", 0..14)) {
-        let verbs = ["hello", "publish", "consume", "log", "nack", "event", "claim", "ok", "item", "err", "online"];
+        let verbs = ["hello", "publish", "consume", "log", "nack", "event", "gap", "claim", "ok", "item", "err", "online"];
         for verb in verbs {
             let text = format!("{verb},{}", units.join(","));
             let record = record_of(&text);

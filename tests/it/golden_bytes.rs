@@ -7,14 +7,15 @@ use bytes::{BufMut, BytesMut};
 use eventflow::{
     event::{
         Append, Data, Domain, Eid, Event, EventId, Expect, Fault, Group, LogConflict, NewEvent, Pattern, Pid,
-        Uid, code,
+        Position, Uid, code,
     },
     wire::{
         After, Answer, Association, Attempt, Backlog, BacklogQuery, BindingInfo, ConsumeOptions,
         ConsumerInfo, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction, GroupChanged,
         GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, NackOptions,
         Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record, Redrive,
-        Renewed, Reply, Request, StartAt, Trace, Wait, WaitFor, Welcome,
+        RemovedEvents, Renewed, Reply, Request, Since, StartAt, SubscribeOptions, Trace, Wait, WaitFor,
+        Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -81,6 +82,11 @@ fn uid(text: &str) -> Uid {
     Uid::parse(text.to_owned()).unwrap()
 }
 
+fn subscribe(from: Option<Since>) -> Request {
+    let options = SubscribeOptions { from };
+    Request::Subscribe { req: 3, sub: 1, domain: pattern("orders"), name: pattern("*"), options }
+}
+
 #[test]
 fn the_ready_byte() {
     assert_eq!(READY, 0x02);
@@ -122,9 +128,20 @@ fn requests() {
         r#"publish␟26␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␟{"expect":"01K0BEFORE"}␞"#,
         &expecting(Expect::After(EventId::parse("01K0BEFORE").unwrap())),
     );
+    request("subscribe␟3␟1␟orders␟*␞", &subscribe(None));
+    request(r#"subscribe␟3␟1␟orders␟*␟{"from":"all"}␞"#, &subscribe(Some(Since::All)));
     request(
-        "subscribe␟3␟1␟orders␟*␞",
-        &Request::Subscribe { req: 3, sub: 1, domain: pattern("orders"), name: pattern("*") },
+        r#"subscribe␟3␟1␟orders␟*␟{"from":{"time":1750000000000}}␞"#,
+        &subscribe(Some(Since::Time(1_750_000_000_000))),
+    );
+    request(
+        r#"subscribe␟3␟1␟orders␟*␟{"from":{"id":"01K0EXAMPLE"}}␞"#,
+        &subscribe(Some(Since::Id(new_event().id))),
+    );
+    let position = Position::of(uid("VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB"), 1_750_000_000_000_123);
+    request(
+        r#"subscribe␟3␟1␟orders␟*␟{"from":{"position":"pos-2556495649442d56415249415645582d4d5832574b54374c2e4556454e54464c4f572d4855420006379da05b607b9084f0ec"}}␞"#,
+        &subscribe(Some(Since::Position(position))),
     );
     request("unsubscribe␟4␟1␞", &Request::Unsubscribe { req: 4, sub: 1 });
     request(
@@ -459,6 +476,11 @@ fn replies() {
         }),
     );
     reply("ping␟9␞", &Reply::Ping(9));
+    let removed = RemovedEvents { from: 1_740_000_000_000_001, to: 1_740_000_000_009_000, events: 512 };
+    reply(
+        r#"gap␟1␟{"from":1740000000000001,"to":1740000000009000,"events":512}␞"#,
+        &Reply::Gap { sub: 1, removed },
+    );
     reply("pong␟5␞", &Reply::Pong(5));
     let ok = |req, answer| Reply::Ok { req, answer };
     let fresh = Published::fresh(1_750_000_000_000, 1_750_000_000_000_123);

@@ -44,6 +44,7 @@ mod programs;
 mod publish_in_your_own_transaction;
 mod publishing_twice_is_once;
 mod ready_is_true;
+mod replay_has_no_gap;
 mod support;
 mod the_client;
 mod wait_sees_what_happened_before;

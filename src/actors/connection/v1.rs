@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use super::{
     Connection,
     reads::{MOST_WAITING, Read, What},
+    replays::Asked,
     session::Wish,
     waits::Awaits,
 };
@@ -20,7 +21,7 @@ use crate::{
     },
     event::{Append, EventId, Fault, code},
     metrics::{CutReason, Refusal as Refused},
-    wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
+    wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, SubscribeOptions, Token},
 };
 
 /// How long a client waits after a mailbox was full.
@@ -146,8 +147,23 @@ impl Connection {
     /// Subscriptions and consumers.
     fn wish(&mut self, request: Request) -> Result<(), Fault> {
         let (outlet, link) = (self.outlet.clone(), self.outlet.id());
+        for sub in self.replays.refused() {
+            // It was added when its replay began.
+            let _ = self.session.remove(sub, Wish::Subscription);
+        }
         match request {
-            Request::Subscribe { req, sub, domain, name } => {
+            Request::Subscribe {
+                req,
+                sub,
+                domain,
+                name,
+                options: SubscribeOptions { from: Some(since) },
+            } => {
+                self.session.add(sub, Wish::Subscription)?;
+                self.replays.begin(Asked { req, sub, domain, name, since });
+                Ok(())
+            }
+            Request::Subscribe { req, sub, domain, name, options: SubscribeOptions { from: None } } => {
                 self.session.add(sub, Wish::Subscription)?;
                 let sent = self.core.registry.offer(Subscribe { outlet, req, sub, domain, name });
                 self.taken(sent).inspect_err(|_| {
@@ -157,6 +173,8 @@ impl Connection {
             }
             Request::Unsubscribe { req, sub } => {
                 self.session.remove(sub, Wish::Subscription)?;
+                // First the task, so that it takes no seat after it was taken back.
+                self.replays.forget(sub);
                 self.core.registry.signal(Unsubscribe { outlet, req, sub });
                 Ok(())
             }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     actors::{
-        deliveries::{Finish, Recorded, Reserved, Settled},
+        deliveries::{Finish, GroupNo, Recorded, Reserved, Settled},
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
@@ -63,8 +63,8 @@ pub enum ReplyTo {
         /// What was to be recorded.
         outcome: Outcome,
     },
-    /// Deliveries, that an attempt is no longer under way.
-    Attempt,
+    /// Deliveries, that an attempt of this group is no longer under way.
+    Attempt(GroupNo),
     /// Deliveries, whether a claim is ours.
     Reserve(Token),
     /// The registry, of what an npm link has published.
@@ -292,8 +292,8 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 // Whoever asked may be gone: the binding stays all the same.
                 let _ = made.send(bound);
             }
-            ReplyTo::Attempt => {
-                told.recorded.attempts += 1;
+            ReplyTo::Attempt(of) => {
+                told.recorded.attempts.push(of);
                 warn_unwritten(result);
             }
             ReplyTo::Reserve(token) => {
@@ -414,10 +414,22 @@ fn untimed(event: NewEvent) -> Event {
 }
 
 /// The outcome of a claim.
-pub fn finish(finish: Finish, at: i64) -> Write {
-    let Finish { event_id, seq, outcome, consumer, attempt, .. } = finish;
+pub fn finish(finish: Finish, at: i64, hub: Uid) -> Write {
+    let Finish { event_id, group, round, seq, outcome, consumer, attempt, .. } = finish;
     let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
-    Write::Finish { event_id, seq, outcome, consumer, at, attempt }
+    Write::Finish {
+        event_id,
+        seq,
+        outcome,
+        consumer,
+        at,
+        attempt,
+        hub,
+        group: group.map(|group| group.to_string()).unwrap_or_default(),
+        round,
+        retried: false,
+        letter: None,
+    }
 }
 
 /// A delivery of the default group that ended, as a row.

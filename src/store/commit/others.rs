@@ -48,6 +48,12 @@ pub(super) async fn write(
             | Write::Persist(..)
             | Write::Finish { .. }
             | Write::Attempt(_)
+            | Write::Retry { .. }
+            | Write::Redrive { .. }
+            | Write::SetGroup { .. }
+            | Write::Seek { .. }
+            | Write::Purge { .. }
+            | Write::RemoveGroup { .. }
             | Write::Take { .. }
             | Write::Collect { .. }
             | Write::Claim { .. }

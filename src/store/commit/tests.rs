@@ -209,13 +209,9 @@ async fn a_batch_of_any_length_is_stored_in_its_order() {
 async fn of_two_finishes_one_wins() {
     let store = memory().await;
     store.commit(vec![publish(event("e"), 1), publish(event("f"), 2), publish(event("g"), 3)]).await;
-    let by = |consumer: &str, event_id: &str, outcome| Write::Finish {
-        event_id: id(event_id),
-        seq: ["e", "f", "g"].iter().zip(1..).find(|(id, _)| **id == event_id).map_or(0, |(_, seq)| seq),
-        outcome,
-        consumer: uid(consumer),
-        at: AT,
-        attempt: None,
+    let by = |consumer: &str, event_id: &str, outcome| {
+        let seq = ["e", "f", "g"].iter().zip(1..).find(|(id, _)| **id == event_id).map_or(0, |(_, seq)| seq);
+        ended(event_id, seq, outcome, consumer, AT, None)
     };
     let answers = store
         .commit(vec![
@@ -228,7 +224,7 @@ async fn of_two_finishes_one_wins() {
         .await;
     let codes: Vec<_> = answers.iter().map(code_of).collect();
     assert_eq!(codes, ["ok", "ok", code::CLAIM_LOST, code::CLAIM_LOST, code::EVENT_NOT_FOUND]);
-    assert_eq!(answers[0].as_ref().unwrap(), &Written::Finished);
+    assert_eq!(answers[0].as_ref().unwrap(), &Written::Finished { letter: false });
 
     // Later, beside one that is fine.
     let answers = store.commit(vec![by("C", "e", Outcome::Dead), by("C", "g", Outcome::Dead)]).await;
@@ -241,14 +237,7 @@ async fn of_two_finishes_one_wins() {
 async fn a_lost_claim_leaves_no_attempt() {
     let store = memory().await;
     store.commit(vec![publish(event("e"), 1), finish("e", 1, Outcome::Success)]).await;
-    let late = Write::Finish {
-        event_id: id("e"),
-        seq: 1,
-        outcome: Outcome::Dead,
-        consumer: uid("A"),
-        at: AT,
-        attempt: Some(attempt("e", 1)),
-    };
+    let late = ended("e", 1, Outcome::Dead, "A", AT, Some(attempt("e", 1)));
     assert_eq!(code_of(&one(&store, late).await), code::CLAIM_LOST);
     assert!(store.trace(&id("e")).await.unwrap().unwrap().1.attempts.is_empty());
 }

@@ -198,28 +198,3 @@ async fn revoking_takes_all_that_holds_and_the_next_look_sees_it() {
     assert_eq!(page(Some(("A", 2))).await, [row("A", 3), row("B", 0)]);
     assert!(page(Some(("B", 0))).await.is_empty());
 }
-
-#[tokio::test]
-async fn what_was_removed_above_a_number_is_listed() {
-    let store = memory().await;
-    for (domain, hub, first, last) in [
-        ("orders", "HUB-1", 5, 9),
-        ("invoices", "HUB-1", 3, 12),
-        ("orders", "HUB-2", 1, 99),
-        ("old", "HUB-1", 1, 2),
-    ] {
-        sql(
-            &store,
-            &format!(
-                "INSERT INTO v1_removed (hub, domain, first_seq, last_seq, events) \
-                 VALUES ('{hub}', '{domain}', {first}, {last}, 2)"
-            ),
-        )
-        .await;
-    }
-    let removed = store.removed(&hub(), 2).await.unwrap();
-    let seen: Vec<_> = removed.iter().map(|row| (row.domain.as_str(), row.first_seq, row.last_seq)).collect();
-    assert_eq!(seen, [("orders", 5, 9), ("invoices", 3, 12)]);
-    assert_eq!(store.removed(&hub(), 9).await.unwrap().len(), 1);
-    assert!(store.removed(&hub(), 12).await.unwrap().is_empty());
-}

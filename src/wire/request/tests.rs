@@ -121,6 +121,19 @@ fn the_short_texts_have_their_rules() {
     refused("publish,2,i,d,a.>,p,,1", 2, code::INVALID_NAME);
     refused("subscribe,2,1,a.>.b,*", 2, code::INVALID_PATTERN);
     refused("subscribe,2,1,a,", 2, code::INVALID_PATTERN);
+    for options in [
+        "",
+        "[]",
+        "all",
+        r#"{"from":"al"}"#,
+        r#"{"from":{"time":"1"}}"#,
+        r#"{"From":"all"}"#,
+        r#"{"from":{}}"#,
+    ] {
+        refused(&format!("subscribe,2,1,a,b,{options}"), 2, code::INVALID_RECORD);
+    }
+    refused(r#"subscribe,2,1,a,b,{"from":{"position":"pos-00"}}"#, 2, code::INVALID_RECORD);
+    refused(r#"subscribe,2,1,a,b,{"from":"all"},x"#, 2, code::INVALID_RECORD);
     refused("consume,2,1,g ,a,*,{\"credit\":1}", 2, code::INVALID_GROUP);
     refused("read,2,", 2, code::INVALID_ID);
     refused(&format!("show,2,{long}"), 2, code::INVALID_ID);

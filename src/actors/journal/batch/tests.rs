@@ -100,12 +100,13 @@ fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
         let event_id = EventId::parse("e1").unwrap();
         Reply { to: ReplyTo::Claim { event_id, token, outcome: Outcome::Success }, events: Events::None }
     };
-    let attempt = || Reply { to: ReplyTo::Attempt, events: Events::None };
+    let attempt = || Reply { to: ReplyTo::Attempt(GroupNo::DEFAULT), events: Events::None };
     let replies = vec![claim(1), attempt(), claim(2), attempt()];
-    let results = vec![Ok(Written::Finished), Ok(Written::Done), Err(refused()), Err(refused())];
+    let results =
+        vec![Ok(Written::Finished { letter: false }), Ok(Written::Done), Err(refused()), Err(refused())];
     let told = tell(replies, results, Metrics::new().hub());
     let settled: Vec<_> =
         told.recorded.settled.iter().map(|settled| (settled.token, settled.result.is_ok())).collect();
     assert_eq!(settled, [(1, true), (2, false)]);
-    assert_eq!(told.recorded.attempts, 2);
+    assert_eq!(told.recorded.attempts.len(), 2);
 }

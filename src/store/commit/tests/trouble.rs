@@ -177,9 +177,9 @@ async fn a_closed_store_is_unavailable() {
 fn futures_are_send() {
     fn is_send<T: Send>(_: impl Fn(Store) -> T) {}
     is_send(|store| async move { store.commit(Vec::new()).await });
-    is_send(
-        |store| async move { store.open_page(&hub(), 0, (&Pattern::any(), &Pattern::any()), 1, 1).await },
-    );
+    is_send(|store| async move {
+        store.open_page(&hub(), GroupKey::DEFAULT, 0, (&Pattern::any(), &Pattern::any()), 1, 1).await
+    });
     is_send(|store| async move { store.pids_page(&event("e").domain, None, 1).await });
     is_send(|store| async move { store.trace(&id("e")).await });
     is_send(|store| async move { store.register_hub(&hub_row("H")).await });

@@ -1,6 +1,9 @@
 //! One piece of work of the [`Collector`](super::Collector): rows are read, the journal takes them.
 
-use std::{collections::HashMap, collections::HashSet, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use tokio::sync::oneshot;
 
@@ -11,7 +14,7 @@ use crate::{
         mail::Handle,
     },
     event::{EventId, Fault},
-    store::{NotTaken, Store, Unserved, UnservedKey, UnservedPage},
+    store::{MAX_DUE, NotTaken, Store, Unserved, UnservedKey, UnservedPage},
 };
 
 /// Rows that one page looks at.
@@ -57,7 +60,7 @@ impl Desk {
         skip: &HashSet<EventId>,
     ) -> Result<Page, Fault> {
         // A hub that serves has set it.
-        let first_start = self.store.first_start().await?.unwrap_or(i64::MAX);
+        let first_start = self.store.first_start().await?.unwrap_or(MAX_DUE);
         let since = match since {
             Since::FirstStart => first_start,
             Since::Time(at) => at.max(first_start),

@@ -3,7 +3,8 @@
 //! subscribers, [`deliveries`] chooses consumers, the links' writers send what is queued; acks go back to the
 //! journal. [`scheduler`] hands the journal what is due, [`collector`] what
 //! applications have put into the database themselves. [`listener`] lets links in, [`announcer`] tells other hubs,
-//! [`monitor`] keeps the log table and the gauges, [`warden`] the certificates.
+//! [`monitor`] keeps the log table and the gauges, [`warden`] the certificates; [`keeper`] removes
+//! what was kept long enough.
 //!
 //! Actors know each other only by the handles that the hub gives them. Payload is shared, an event is encoded
 //! once, and every queue has a bound: see the passport at the top of each actor.
@@ -15,6 +16,7 @@ pub mod connection;
 pub mod deliveries;
 pub mod dispatched;
 pub mod journal;
+pub mod keeper;
 pub mod life;
 pub mod listener;
 pub mod mail;

@@ -57,7 +57,6 @@ mod renewal;
 mod request;
 mod schedule;
 mod session;
-mod start;
 mod state;
 mod subscriber;
 mod subscription;
@@ -110,13 +109,15 @@ pub use self::{
     publish::{Pending, Publish},
     renewal::{RenewError, Renewal},
     schedule::{Schedule, Scheduled},
-    start::Start,
     subscriber::{Subscriber, SubscriberCounts},
     subscription::{Delivery, Subscription},
     time::Timestamp,
     wait::Wait,
 };
-pub use crate::{event::Position, wire::Since};
+pub use crate::{
+    event::Position,
+    wire::{Since, StartAt},
+};
 use crate::{
     event::{Event, EventId, Pattern},
     wire::{Answer, Trace},

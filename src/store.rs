@@ -20,10 +20,12 @@ mod events;
 mod first;
 mod groups;
 mod hubs;
+mod keep;
 mod leaves;
 mod log;
 mod marker;
 mod migration;
+mod open;
 mod page;
 mod readers;
 mod removed;
@@ -35,6 +37,7 @@ mod snapshot;
 mod sql;
 mod sqlite;
 mod standing;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -51,16 +54,19 @@ use std::{
 pub use backlog::{OpenMark, OpenMarks};
 pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
-pub use events::{Counts, OpenEvent, OpenPage};
+pub use events::Counts;
 pub use groups::{GroupCounts, GroupKey, GroupRow, HeldKey, Letter, Redriven};
 pub use hubs::HubRow;
+pub use keep::{Fate, KeepMark, Looked, UNHEARD_OF};
 pub use leaves::LogLine;
+pub use open::{OpenEvent, OpenPage};
 pub use page::{LogKey, PidKey};
 pub use removed::{Removed, RemovedMark};
 pub use replay::{Place as EventPlace, ReplayPage};
 pub use retries::{RetryEvent, RetryPage};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
+pub use sweep::{Sweep, Swept};
 pub use unserved::{Unserved, UnservedKey, UnservedPage};
 pub use write::{
     AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Running, Taken, Write,

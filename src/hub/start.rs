@@ -23,6 +23,7 @@ use super::{
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
     home::Home,
     inspect::Inspector,
+    retention::Lookout,
 };
 use crate::{
     actors::{
@@ -31,6 +32,7 @@ use crate::{
         connection::ConnectionConfig,
         deliveries::{DeliveriesConfig, Policy},
         journal::JournalConfig,
+        keeper::KeeperConfig,
         life::Life,
         listener::ListenerConfig,
         mail::Handle,
@@ -40,7 +42,7 @@ use crate::{
         warden::{Commission, Office, OwnConfig, Warden},
     },
     admin::{AdminState, LogControl},
-    config::{Durability, HubConfig, Keep, LimitSettings},
+    config::{Durability, HubConfig, LimitSettings},
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
@@ -170,6 +172,7 @@ async fn bring_up(
     let (gave_up, given_up) = mpsc::unbounded_channel();
     let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
     let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
+    let policies = parts.deliveries.policies.clone();
     let first = parts.make(0).await?;
     let arbiters = link_threads();
     let welcome = Welcome {
@@ -205,6 +208,12 @@ async fn bring_up(
             timeout: config.npm.online_timeout,
             credentials,
         },
+        keeper: KeeperConfig {
+            hub: id.clone(),
+            policies: policies.clone(),
+            interval: config.retention.interval,
+            batch: config.retention.batch as usize,
+        },
         warden: warden.clone(),
         socket: socket.1,
         arbiters,
@@ -228,6 +237,7 @@ async fn bring_up(
             inspect: Arc::new(inspector),
             certificates: Arc::new(CertificateDesk { warden: warden.clone(), store: store.clone() }),
             backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
+            retention: Arc::new(Lookout::new(id.clone(), store.clone(), policies)),
             log,
         };
         threshold.open(state)
@@ -337,10 +347,7 @@ fn core_parts(
         },
         deliveries: DeliveriesConfig {
             hub: hub.clone(),
-            orphan_keep: match config.orphan_keep {
-                Keep::For(keep) => Some(keep),
-                Keep::Forever => None,
-            },
+            policies: Arc::new(config.policies()),
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,

@@ -33,7 +33,6 @@ impl Session {
         match reply {
             Reply::Event { subs, seq, event } => {
                 for key in self.subscriptions.deliver(&subs, seq, &event) {
-                    tracing::warn!(event.id = %event.id, "a subscription lags: its reader is too slow");
                     self.take_off(key);
                 }
             }
@@ -150,7 +149,7 @@ impl Session {
                     held.hold.lose();
                     self.consumers.lost();
                 } else {
-                    self.consumers.leases.put_back(token, held, now);
+                    self.consumers.leases.put_back(token, held);
                 }
                 if answer.is_none()
                     && let Retry::After(wait) = fault.retry

@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// A row of `event_published`.
-struct Row<'a> {
-    event: &'a Event,
-    seq: u64,
-    publisher: &'a Uid,
-    hub: &'a Uid,
+pub(super) struct Row<'a> {
+    pub(super) event: &'a Event,
+    pub(super) seq: u64,
+    pub(super) publisher: &'a Uid,
+    pub(super) hub: &'a Uid,
 }
 
 /// Whether the batch is looked through before it is written: what is expected of a log only a look can tell.
@@ -113,15 +113,20 @@ pub(super) fn plan<'a>(
         }
     }
 
-    let Inserts { events, published: rows } = inserts;
+    let Inserts { events, published } = inserts;
+    insert(&events, &published, script);
+}
+
+/// Events that are stored, and what is published of them and of others.
+pub(super) fn insert(events: &[(&Event, i64)], published: &[Row<'_>], script: &mut Script) {
     let mut clock = Clock::default();
-    for piece in pieces(&events) {
+    for piece in pieces(events) {
         insert_events(piece, &mut clock, script);
     }
-    for piece in pieces(&rows) {
+    for piece in pieces(published) {
         insert_published(piece, &mut clock, script);
     }
-    save_seq(rows.iter().map(|row| (row.hub, row.seq)), script);
+    save_seq(published.iter().map(|row| (row.hub, row.seq)), script);
 }
 
 /// Of a batch each is judged, and all are refused with the first that is.

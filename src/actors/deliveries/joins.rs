@@ -182,11 +182,6 @@ pub(super) async fn made_group(store: &Store, name: Option<&Name>) -> u32 {
     }
 }
 
-/// From this number on, whatever the domain.
-fn at(seq: u64) -> Start {
-    Start { seq, domains: Vec::new() }
-}
-
 /// The consumer doesn't come to be: its link forgets the number.
 fn refuse(message: &Consume, fault: Fault) {
     message.outlet.tell(Word::Refused(message.sub));

@@ -15,7 +15,7 @@ pub use fault::{Fault, Retry, code};
 pub use index::PatternIndex;
 pub use pattern::{InvalidPattern, Pattern};
 pub use state::{State, compose};
-pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, Uid};
+pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, RecurringName, Uid};
 
 /// What a publisher hands in: an event before the store gives it its time.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

@@ -19,6 +19,7 @@ mod greeting;
 mod message;
 pub mod npm;
 mod query;
+mod recurring;
 mod reply;
 mod request;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use fields::RecordFault;
 pub use greeting::*;
 pub use message::*;
 pub use query::*;
+pub use recurring::*;
 pub use request::ParseLimits;
 
 /// The byte that the hub sends alone after the handshake: the link is ready.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Group, Uid};
+use crate::event::{Group, RecurringName, Uid};
 
 /// Events of a batch, and of a page, at most.
 pub const MOST_EVENTS: usize = 1_000;
@@ -44,6 +44,9 @@ pub struct Trace {
     /// When it is or was due, if it was scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled: Option<i64>,
+    /// The recurring schedule that published it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recurring: Option<RecurringName>,
     /// `persisted`, `scheduled`, `pending`, `orphan`, `claimed`, `success`, `dead` or `expired`, for the default group.
     pub state: String,
     /// Who holds it or brought it to its end.

@@ -121,6 +121,7 @@ mod tests {
         let uid = |uid: &str| Uid::parse(uid.to_owned()).unwrap();
         let trace = Trace {
             scheduled: None,
+            recurring: None,
             publisher: Some(uid("P.SPOKE")),
             published: Some(5),
             hub: Some(uid("H.HUB")),
@@ -160,6 +161,7 @@ data       {}";
     fn the_story_of_a_new_event_is_short() {
         let trace = Trace {
             scheduled: None,
+            recurring: None,
             publisher: None,
             published: None,
             hub: None,

@@ -23,6 +23,7 @@ mod log;
 mod migration;
 mod page;
 mod readers;
+mod recurring;
 mod room;
 mod schedules;
 mod snapshot;
@@ -47,9 +48,10 @@ pub use events::{Counts, OpenEvent};
 pub use hubs::HubRow;
 pub use leaves::LogLine;
 pub use page::{LogKey, PidKey};
+pub use recurring::{MOST_SCHEDULES, occurrence_id};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
-pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Running, Taken, Write, Written};
+pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Recurred, Running, Taken, Write, Written};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

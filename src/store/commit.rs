@@ -8,6 +8,7 @@ mod order;
 mod others;
 mod outcomes;
 mod publishes;
+mod recurring;
 mod schedules;
 mod takes;
 #[cfg(test)]
@@ -56,8 +57,8 @@ impl Store {
     /// Writes everything in one transaction and answers each in the order of the batch. When this returns, what
     /// is answered `Ok` is committed; nothing else is.
     ///
-    /// Within a batch the publishes take effect first, then outcomes and attempts, then schedules, then what npm spokes
-    /// published, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
+    /// Within a batch the publishes take effect first, then outcomes and attempts, then schedules, recurring
+    /// ones last, then what npm spokes published, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
     /// what an earlier write schedules or cancels waits for that one, in a transaction of its own.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
@@ -190,6 +191,7 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     let (mut answers, script) = plan(writes, known.as_mut());
     script.run(db).await?;
     schedules::write(db, writes, &mut answers).await?;
+    recurring::write(db, writes, &mut answers).await?;
     takes::write(db, writes, &mut answers).await?;
     claims::write(db, writes, &mut answers).await?;
     associations::write(db, writes, &mut answers).await?;

@@ -5,6 +5,7 @@ mod m20261201_000003_reads;
 mod m20261202_000001_claims;
 mod m20261202_000002_schedule;
 mod m20261202_000010_certificate;
+mod m20261203_000003_recurring;
 
 use sea_orm::DynIden;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait, sea_query::IntoIden};
@@ -23,6 +24,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261202_000001_claims::Migration),
             Box::new(m20261202_000002_schedule::Migration),
             Box::new(m20261202_000010_certificate::Migration),
+            Box::new(m20261203_000003_recurring::Migration),
         ]
     }
 

@@ -1,9 +1,12 @@
 //! What the Journal writes, and what it gets back.
 
-use super::deletion::{Delete, Deleted};
+use super::{
+    deletion::{Delete, Deleted},
+    schedules::Due,
+};
 use crate::{
-    event::{Event, EventId, Outcome, Pattern, Uid},
-    wire::{Association, Attempt, Published},
+    event::{Event, EventId, Outcome, Pattern, RecurringName, Uid},
+    wire::{Association, Attempt, Made, Published, Recur, RecurChange},
 };
 
 /// One thing to write. Many of them share a transaction; see [`Store::commit`](super::Store::commit).
@@ -96,6 +99,55 @@ pub enum Write {
     RunDue {
         /// The events, each with the place that it gets on `hub`.
         events: Vec<Running>,
+        /// The hub that dispatches them. Its row in `hub` must exist.
+        hub: Uid,
+    },
+    /// Make a recurring schedule, or replace one. Answered by [`Written::Recurring`].
+    Recur {
+        /// What to make.
+        recur: Box<Recur>,
+        /// Who wants that: the publisher of its events.
+        by: Uid,
+        /// The hub that was asked, for the `log` table.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Pause, resume or remove a recurring schedule. Answered by [`Written::Changed`].
+    RecurChange {
+        /// Which one.
+        name: RecurringName,
+        /// What to do with it.
+        change: RecurChange,
+        /// Who wants that, for the `log` table.
+        by: Uid,
+        /// The hub that was asked.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Publish the event of a recurring schedule now, besides its times. Answered by [`Written::RanExtra`].
+    RunExtra {
+        /// Which schedule.
+        name: RecurringName,
+        /// The event's id.
+        id: EventId,
+        /// Its place on `hub`.
+        seq: u64,
+        /// Its time, in milliseconds since 1970.
+        timestamp: i64,
+        /// Who publishes it.
+        by: Uid,
+        /// The hub that dispatches it. Its row in `hub` must exist.
+        hub: Uid,
+    },
+    /// Publish what these recurring schedules are due for by the database's clock, and move each on to its next time.
+    /// Answered by [`Written::Recurred`].
+    RunRecurring {
+        /// Which schedules.
+        names: Vec<RecurringName>,
+        /// Numbers and times for the events, rising: at least as many as schedules. Those that aren't taken are lost.
+        places: Vec<(u64, i64)>,
         /// The hub that dispatches them. Its row in `hub` must exist.
         hub: Uid,
     },
@@ -198,8 +250,38 @@ pub enum Written {
     Cancelled,
     /// What ran, in the order of its sequence.
     Ran(Vec<Ran>),
+    /// The recurring schedule stands.
+    Recurring {
+        /// When it runs next; none: it is paused.
+        next: Option<Due<RecurringName>>,
+        /// What became of it.
+        made: Made,
+    },
+    /// The recurring schedule is changed; when it runs next, if it does.
+    Changed(Option<Due<RecurringName>>),
+    /// The event of a recurring schedule that was published by itself, and whether that was done just now.
+    RanExtra(Box<Event>, Published),
+    /// What recurring schedules have published, those that were due.
+    Recurred(Vec<Recurred>),
     /// Done.
     Done,
+}
+
+/// A recurring schedule that was due, and was moved on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recurred {
+    /// Which one.
+    pub name: RecurringName,
+    /// What it published, in sequence.
+    pub ran: Vec<Ran>,
+    /// How many of them were missed.
+    pub late: u64,
+    /// Times that were missed and left out.
+    pub left_out: u64,
+    /// When it runs next; none: that was its last time.
+    pub next: Option<Due<RecurringName>>,
+    /// Why it can't run any more: somebody else has put a rule into the database that is none.
+    pub broken: Option<String>,
 }
 
 /// An event that an npm spoke has published. None of its claims won: it was taken before.

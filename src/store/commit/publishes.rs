@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// A row of `event_published`.
-struct Row<'a> {
-    event: &'a Event,
-    seq: u64,
-    publisher: &'a Uid,
-    hub: &'a Uid,
+pub(super) struct Row<'a> {
+    pub(super) event: &'a Event,
+    pub(super) seq: u64,
+    pub(super) publisher: &'a Uid,
+    pub(super) hub: &'a Uid,
 }
 
 /// Whether an event of the batch answers itself or one that comes later. Whether the database would notice
@@ -118,7 +118,7 @@ fn judge_all(events: &[Placed], known: Option<&mut Known>) -> Result<Vec<Verdict
     }
 }
 
-fn insert_events(events: &[&Event], clock: &mut Clock, script: &mut Script) {
+pub(super) fn insert_events(events: &[&Event], clock: &mut Clock, script: &mut Script) {
     let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 7);
     for event in events {
         values.extend([
@@ -141,7 +141,7 @@ fn insert_events(events: &[&Event], clock: &mut Clock, script: &mut Script) {
 }
 
 /// The hub's claim (`hub`, `consumed_hub`) is written with the row: no other hub ever tries.
-fn insert_published(rows: &[Row<'_>], clock: &mut Clock, script: &mut Script) {
+pub(super) fn insert_published(rows: &[Row<'_>], clock: &mut Clock, script: &mut Script) {
     let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 7);
     for row in rows {
         let at = clock.text(row.event.timestamp);
@@ -180,7 +180,7 @@ pub(super) fn save_seq<'a>(given: impl IntoIterator<Item = (&'a Uid, u64)>, scri
 
 /// Times as text; most events of a batch share theirs.
 #[derive(Default)]
-struct Clock(Option<(i64, String)>);
+pub(super) struct Clock(Option<(i64, String)>);
 
 impl Clock {
     fn text(&mut self, ms: i64) -> Value {

@@ -5,6 +5,7 @@ mod batch;
 mod due;
 mod message;
 mod npm;
+mod recurring;
 mod sequence;
 mod snapshot;
 mod trouble;
@@ -22,6 +23,7 @@ pub use message::{
     Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing, Record,
     Storing, Take,
 };
+pub use recurring::RunRecurring;
 pub use sequence::{Place, Sequence};
 
 use self::batch::{Batch, Bounds, Job, Reply, ReplyTo};
@@ -58,11 +60,11 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Record`] and
-///   [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and
+/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] and [`RunRecurring`] from the scheduler,
+///   [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and
 ///   [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
-///   deliveries, `Scheduled` to the scheduler.
+///   deliveries, `Scheduled` and `Advanced` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit, npm publishes by their links' windows: both are always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
@@ -88,7 +90,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Take, Amend, RunDue, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
+measured!(Journal: Connect, Publish, Take, Amend, RunDue, RunRecurring, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -186,6 +188,9 @@ impl Journal {
         }
         if !told.scheduled.is_empty() {
             peers.scheduler.signal(super::scheduler::Scheduled(told.scheduled));
+        }
+        if !told.advanced.is_empty() {
+            peers.scheduler.signal(super::scheduler::Advanced(told.advanced));
         }
         if !told.gone.is_empty() || !told.owed.is_empty() {
             peers.registry.signal(super::registry::Deleted { gone: told.gone, owed: told.owed });

@@ -13,7 +13,7 @@ use crate::{
     },
     event::{Fault, NewEvent, code},
     metrics::CutReason,
-    wire::Req,
+    wire::{RecurChange, Req},
 };
 
 impl Connection {
@@ -47,10 +47,10 @@ impl Connection {
     /// Takes a change to what is stored; beyond what a link may have under way it is refused for now.
     pub(super) fn amend(&mut self, req: Req, what: Amendment, gathered: &mut Gathered) {
         self.send_publishes(std::mem::take(&mut gathered.publishes));
-        if matches!(what, Amendment::Delete(_) | Amendment::Cancel(_)) && !self.config.may_delete {
+        if takes_away(&what) && !self.config.may_delete {
             let fault = Fault::refused(
                 code::NOT_ALLOWED,
-                "this hub lets no spoke delete or cancel anything: its operator may set `spokes.may_delete`",
+                "this hub lets no spoke delete, cancel or replace anything: its operator may set `spokes.may_delete`",
             );
             self.outlet.answer(req, Err(fault));
             return;
@@ -61,7 +61,8 @@ impl Connection {
                 let fault = Fault::retryable(
                     code::HUB_BUSY,
                     format!(
-                        "this link has {MOST_AMENDMENTS} associations, cancels and deletions waiting: wait for their answers"
+                        "this link has {MOST_AMENDMENTS} associations, cancels, deletions and changes of recurring schedules \
+                         waiting: wait for their answers"
                     ),
                     FULL_WAIT,
                 );
@@ -88,5 +89,14 @@ impl Connection {
         let amend = Amend { outlet: self.outlet.clone(), by: self.uid.clone(), changes };
         let sent = self.core.journal.offer(amend);
         self.refuse_all(reqs, sent);
+    }
+}
+
+/// Whether something that stands is gone afterwards.
+fn takes_away(what: &Amendment) -> bool {
+    match what {
+        Amendment::Delete(_) | Amendment::Cancel(_) | Amendment::RecurChange(_, RecurChange::Remove) => true,
+        Amendment::Recur(recur) => recur.replace,
+        _ => false,
     }
 }

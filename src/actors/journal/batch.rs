@@ -12,6 +12,7 @@ use super::{
     due,
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
+    recurring,
     sequence::Sequence,
 };
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Event, EventId, Fault, NewEvent, Outcome, Uid, code},
+    event::{Event, EventId, Fault, NewEvent, Outcome, RecurringName, Uid, code},
     metrics::{HubMetrics, Refusal},
     store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Write, Written},
     wire::{Answer, Attempt, Published, Req, Token},
@@ -38,7 +39,7 @@ pub enum ReplyTo {
         /// Its place in the link's window.
         permit: WindowPermit,
     },
-    /// The link that asked for an association, or for the end of a schedule.
+    /// The link that asked for an association, for the end of a schedule, or for something about a recurring one.
     Amender {
         /// The link.
         outlet: Outlet,
@@ -49,6 +50,8 @@ pub enum ReplyTo {
     },
     /// The scheduler, how many of what is due ran.
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
+    /// The scheduler, how many of the recurring schedules that are due ran.
+    Recurring(oneshot::Sender<Result<usize, Fault>>),
     /// The link that asked for a deletion.
     Deleter(Deleting),
     /// Deliveries, about the outcome of a claim.
@@ -129,6 +132,7 @@ impl Job {
         match &self.write {
             Write::Batch { events, .. } => events.len(),
             Write::RunDue { events, .. } => events.len(),
+            Write::RunRecurring { names, .. } => names.len(),
             _ => 1,
         }
     }
@@ -187,6 +191,15 @@ impl Batch {
                 event.timestamp = due::stored_at(now);
                 Events::Later(due::of(event, *due))
             }
+            Write::RunRecurring { names, places, .. } => {
+                *places = recurring::places(names.len(), sequence, now);
+                Events::None
+            }
+            Write::RunExtra { seq, timestamp, .. } => {
+                let place = sequence.next(now);
+                (*seq, *timestamp) = (place.seq, place.timestamp);
+                Events::None
+            }
             Write::RunDue { events, .. } => {
                 due::place(events, sequence, now);
                 Events::None
@@ -214,6 +227,8 @@ pub struct Told {
     pub refused: Vec<NpmPublish>,
     /// What is to run at its time.
     pub scheduled: Vec<Due>,
+    /// When recurring schedules are due next.
+    pub advanced: Vec<Due<RecurringName>>,
     /// Outcomes, attempts and claims.
     pub recorded: Recorded,
     /// Deleted events.
@@ -252,7 +267,7 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                         metrics.schedules_waiting.dec();
                         Ok(Answer::Done)
                     }
-                    Ok(other) => Err(mismatch(&other)),
+                    Ok(other) => recurring::changed(other, &mut told, metrics),
                     Err(error) => Err(Fault::from(error)),
                 };
                 outlet.answer(req, done);
@@ -261,6 +276,10 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             ReplyTo::Scheduler(done) => {
                 // A scheduler that is gone is part of a core that restarts.
                 let _ = done.send(due::ran(result, &mut told.committed, metrics));
+            }
+            ReplyTo::Recurring(done) => {
+                // A scheduler that is gone is part of a core that restarts.
+                let _ = done.send(recurring::ran(result, &mut told, metrics));
             }
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Claim { event_id, token, outcome } => {

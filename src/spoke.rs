@@ -47,6 +47,7 @@ mod pids;
 mod publish;
 mod pulse;
 mod query;
+mod recurring;
 mod renewal;
 mod request;
 mod schedule;
@@ -96,6 +97,7 @@ pub use self::{
     log::LogReader,
     pids::PidReader,
     publish::{Pending, Publish},
+    recurring::{RanNow, Recurred, Recurrence, RecurringDetails, RecurringReader},
     renewal::{RenewError, Renewal},
     schedule::{Schedule, Scheduled},
     subscriber::{Subscriber, SubscriberCounts},

@@ -5,8 +5,10 @@ use super::{
     command::{Command, Failure, Found, Port, Unanswered},
 };
 use crate::{
-    event::{Domain, EventId, Fault, code},
-    wire::{Answer, Association, Deletion, LogQuery, OutcomeOptions, Req, Request, Wait},
+    event::{Domain, EventId, Fault, RecurringName, code},
+    wire::{
+        Answer, Association, Deletion, LogQuery, OutcomeOptions, Recur, RecurChange, Req, Request, Wait,
+    },
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +30,17 @@ pub(super) enum Query {
     /// How an event stands now.
     Outcome(EventId),
     Cancel(EventId),
+    Recur(Box<Recur>),
+    RecurChange(RecurringName, RecurChange),
+    RecurRun(RecurringName, EventId),
+    RecurList {
+        page: String,
+        limit: u32,
+    },
+    RecurShow {
+        name: RecurringName,
+        runs: u32,
+    },
     Associate(EventId, Association),
     Dissociate(EventId, Association),
     Delete(Deletion),
@@ -47,6 +60,11 @@ impl Query {
                 Request::Outcome { req, id, options: OutcomeOptions { group: None, timeout_ms: 0 } }
             }
             Query::Cancel(id) => Request::Cancel { req, id },
+            Query::Recur(recur) => Request::Recur { req, recur },
+            Query::RecurChange(name, change) => Request::RecurChange { req, name, change },
+            Query::RecurRun(name, id) => Request::RecurRun { req, name, id },
+            Query::RecurList { page, limit } => Request::RecurList { req, page, limit },
+            Query::RecurShow { name, runs } => Request::RecurShow { req, name, runs },
             Query::Associate(id, with) => Request::Associate { req, id, with },
             Query::Dissociate(id, with) => Request::Dissociate { req, id, with },
             Query::Delete(what) => Request::Delete { req, what },
@@ -56,7 +74,16 @@ impl Query {
 
     /// Whether the hub writes for it: what it refuses for now is then asked again.
     pub(super) fn changes(&self) -> bool {
-        matches!(self, Query::Cancel(_) | Query::Associate(..) | Query::Dissociate(..) | Query::Delete(_))
+        matches!(
+            self,
+            Query::Cancel(_)
+                | Query::Recur(_)
+                | Query::RecurChange(..)
+                | Query::RecurRun(..)
+                | Query::Associate(..)
+                | Query::Dissociate(..)
+                | Query::Delete(_)
+        )
     }
 
     /// The answer that a refusal stands for once it was asked twice: what is to be taken away is gone, most likely
@@ -64,7 +91,8 @@ impl Query {
     pub(super) fn done_before(&self, fault: &Fault) -> Option<Answer> {
         match (self, fault.code.as_str()) {
             (Query::Delete(Deletion::Event { .. }), code::EVENT_NOT_FOUND) => Some(Answer::Deleted(1)),
-            (Query::Cancel(_), code::SCHEDULE_NOT_FOUND) => Some(Answer::Done),
+            (Query::Cancel(_), code::SCHEDULE_NOT_FOUND)
+            | (Query::RecurChange(_, RecurChange::Remove), code::RECURRING_NOT_FOUND) => Some(Answer::Done),
             _ => None,
         }
     }
@@ -79,9 +107,16 @@ impl Query {
             | Query::Associate(id, _)
             | Query::Dissociate(id, _)
             | Query::Delete(Deletion::Event { id }) => Some(id.to_string()),
-            Query::Log { .. } | Query::Pids { .. } | Query::Wait(_) | Query::Delete(_) | Query::Renew(_) => {
-                None
-            }
+            Query::Log { .. }
+            | Query::Pids { .. }
+            | Query::Recur(_)
+            | Query::RecurChange(..)
+            | Query::RecurRun(..)
+            | Query::RecurList { .. }
+            | Query::RecurShow { .. }
+            | Query::Wait(_)
+            | Query::Delete(_)
+            | Query::Renew(_) => None,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     parse::{duration, hub_address},
     pids::Pids,
     publish::Publish,
+    recur::Recur,
     request::Request,
     schedule::{Cancel, Schedule, WITHOUT_DATE},
     show::Show,
@@ -180,6 +181,7 @@ pub(crate) enum Command {
     Wait(Wait),
     Schedule(Schedule),
     Cancel(Cancel),
+    Recur(Recur),
     Show(Show),
     Log(Log),
     Pids(Pids),
@@ -207,6 +209,7 @@ impl Command {
             | Self::Wait(Wait { timeout, .. })
             | Self::Schedule(Schedule { timeout, .. })
             | Self::Cancel(Cancel { timeout, .. })
+            | Self::Recur(Recur { timeout, .. })
             | Self::Show(Show { timeout, .. })
             | Self::Log(Log { timeout, .. })
             | Self::Pids(Pids { timeout, .. })

@@ -74,6 +74,9 @@ fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
     if let Some(scheduled) = trace.scheduled {
         row("scheduled", &time(scheduled));
     }
+    if let Some(recurring) = &trace.recurring {
+        row("recurring", recurring);
+    }
     if let Some(published) = trace.published {
         let by = trace.publisher.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         row("published", &format!("{}{by}", time(published)));

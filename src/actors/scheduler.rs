@@ -277,12 +277,7 @@ fn settle<Id: Clone + Ord + std::hash::Hash>(
     }
 }
 
-async fn look(
-    store: Store,
-    until: i64,
-    limits: (usize, usize),
-    count: bool,
-) -> Result<Look, StoreError> {
+async fn look(store: Store, until: i64, limits: (usize, usize), count: bool) -> Result<Look, StoreError> {
     let before = now_millis();
     let database = store.clock().await?;
     let clocks = (before, database, now_millis());

@@ -112,8 +112,11 @@ impl Cron {
             if let Some(second) = second.filter(|_| has(self.minutes, from.minute())) {
                 return time(from.hour(), from.minute(), second);
             }
-            let later =
-                if has(self.minutes, from.minute()) { first(self.minutes, from.minute() + 1) } else { minute };
+            let later = if has(self.minutes, from.minute()) {
+                first(self.minutes, from.minute() + 1)
+            } else {
+                minute
+            };
             if let Some(minute) = later {
                 return time(from.hour(), minute, first(self.seconds, 0)?);
             }

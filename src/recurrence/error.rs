@@ -41,7 +41,9 @@ pub enum RuleError {
         rule: String,
     },
     /// `@every` without a duration in its bounds.
-    #[error("the rule {rule:?} {reason}: give `@every` one duration from 1s to 3650d, such as `@every 90s` or `@every 1h30m`")]
+    #[error(
+        "the rule {rule:?} {reason}: give `@every` one duration from 1s to 3650d, such as `@every 90s` or `@every 1h30m`"
+    )]
     Every {
         /// The rule, cut.
         rule: String,
@@ -57,7 +59,10 @@ pub enum RuleError {
         bounds: &'static str,
     },
     /// Longer than a rule may be.
-    #[error("the rule has {length} characters, at most {} are taken: split it into several schedules", super::LONGEST_RULE)]
+    #[error(
+        "the rule has {length} characters, at most {} are taken: split it into several schedules",
+        super::LONGEST_RULE
+    )]
     TooLong {
         /// Its characters.
         length: usize,

@@ -53,7 +53,9 @@ mod tests {
         for (text, ms) in [("90s", 90_000), ("1h30m", 5_400_000), ("1500ms", 1_500), ("7d", 604_800_000)] {
             assert_eq!(interval("", text), Ok(ms), "{text}");
         }
-        for text in ["", "90", "s", "1.5h", "-1h", "1x", "999ms", "0s", "4000d", "99999999999999999d", "1h 30m", "é"] {
+        for text in
+            ["", "90", "s", "1.5h", "-1h", "1x", "999ms", "0s", "4000d", "99999999999999999d", "1h 30m", "é"]
+        {
             assert!(matches!(interval("", text), Err(RuleError::Every { .. })), "{text}");
         }
     }

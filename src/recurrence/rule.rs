@@ -107,6 +107,7 @@ impl Times {
     /// # Errors
     /// [`RuleError::Never`] if there is none.
     pub fn first(&self, after: i64, rule: &str) -> Result<i64, RuleError> {
-        self.next(after).ok_or_else(|| RuleError::Never { rule: shown(rule), bounds: " between its start and its end" })
+        self.next(after)
+            .ok_or_else(|| RuleError::Never { rule: shown(rule), bounds: " between its start and its end" })
     }
 }

@@ -70,7 +70,12 @@ fn a_time_in_the_overlap_is_due_once_the_first_time() {
     let expected = ["00:40", "00:50", "02:00", "02:10"].map(|time| format!("2026-10-25T{time}:00Z"));
     assert_eq!(found, expected);
     // An interval knows no wall.
-    let every = Times::new(Rule::parse("@every 30m", "Europe/Berlin").unwrap(), ms("2026-10-25T00:00:00Z"), None, None);
+    let every = Times::new(
+        Rule::parse("@every 30m", "Europe/Berlin").unwrap(),
+        ms("2026-10-25T00:00:00Z"),
+        None,
+        None,
+    );
     assert_eq!(due(&every, "2026-10-25T00:00:00Z", "2026-10-25T02:00:00Z").len(), 4);
 }
 
@@ -187,7 +192,11 @@ fn missed_times_run_by_their_policy() {
         assert_eq!(at(missed, 60, 60, 60 * minute - 1, 1), None, "not early");
     }
     let skip = at(Missed::Skip, 60, 1, 60 * minute + 500, 9).unwrap();
-    assert_eq!((skip.runs.len(), skip.left_out, skip.next), (0, 59, Some(60 * minute)), "the last one isn't missed");
+    assert_eq!(
+        (skip.runs.len(), skip.left_out, skip.next),
+        (0, 59, Some(60 * minute)),
+        "the last one isn't missed"
+    );
 }
 
 #[test]
@@ -209,11 +218,17 @@ fn of_too_many_the_newest_run_and_the_rest_is_counted() {
 fn a_schedule_has_a_start_and_an_end() {
     let rule = || Rule::parse("@every 10s", "UTC").unwrap();
     let bounded = Times::new(rule(), 0, Some(25_000), Some(45_000));
-    assert_eq!((bounded.next(0), bounded.next(25_000), bounded.next(45_000)), (Some(25_000), Some(35_000), None));
+    assert_eq!(
+        (bounded.next(0), bounded.next(25_000), bounded.next(45_000)),
+        (Some(25_000), Some(35_000), None)
+    );
     let made = Times::new(rule(), 3_000, None, None);
     assert_eq!(made.next(3_000), Some(13_000));
     let hourly = Times::new(Rule::parse("@hourly", "UTC").unwrap(), 0, Some(3_600_000), Some(7_200_000));
-    assert_eq!((hourly.next(0), hourly.next(3_600_000), hourly.next(7_200_000)), (Some(3_600_000), Some(7_200_000), None));
+    assert_eq!(
+        (hourly.next(0), hourly.next(3_600_000), hourly.next(7_200_000)),
+        (Some(3_600_000), Some(7_200_000), None)
+    );
     assert!(matches!(hourly.first(7_200_000, "@hourly"), Err(RuleError::Never { .. })));
 }
 

@@ -67,7 +67,8 @@ fn nearest(name: &str) -> Option<String> {
     let likeness = |known: &str| {
         let known = known.to_ascii_lowercase();
         // `Berlin` alone is like `Europe/Berlin`.
-        strsim::jaro_winkler(&known, &wanted).max(strsim::jaro_winkler(&place(&known), &place(&wanted)) - 0.01)
+        strsim::jaro_winkler(&known, &wanted)
+            .max(strsim::jaro_winkler(&place(&known), &place(&wanted)) - 0.01)
     };
     let all = tz::db().available().map(|known| (likeness(known.as_str()), known.to_string()));
     let best = all.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
@@ -80,9 +81,11 @@ mod tests {
 
     #[test]
     fn an_unknown_zone_is_told_the_nearest() {
-        for (wrong, right) in
-            [("Europe/Berln", "Europe/Berlin"), ("berlin", "Europe/Berlin"), ("America/NewYork", "America/New_York")]
-        {
+        for (wrong, right) in [
+            ("Europe/Berln", "Europe/Berlin"),
+            ("berlin", "Europe/Berlin"),
+            ("America/NewYork", "America/New_York"),
+        ] {
             let error = Zone::parse(wrong).unwrap_err();
             assert!(error.to_string().ends_with(&format!("did you mean {right}?")), "{error}");
         }

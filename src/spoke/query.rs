@@ -6,9 +6,7 @@ use super::{
 };
 use crate::{
     event::{Domain, EventId, Fault, RecurringName, code},
-    wire::{
-        Answer, Association, Deletion, LogQuery, OutcomeOptions, Recur, RecurChange, Req, Request, Wait,
-    },
+    wire::{Answer, Association, Deletion, LogQuery, OutcomeOptions, Recur, RecurChange, Req, Request, Wait},
 };
 
 #[derive(Debug, Clone, PartialEq)]

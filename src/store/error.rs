@@ -105,7 +105,8 @@ pub enum StoreError {
     /// There are as many recurring schedules as may be.
     #[error(
         "the recurring schedule {name:?} can't be made, since there are {} already: remove some, or let one publish for \
-         several", super::MOST_SCHEDULES
+         several",
+        super::MOST_SCHEDULES
     )]
     TooManyRecurring {
         /// The one that was to be made.

@@ -167,12 +167,8 @@ impl Store {
         // What is due and hasn't run yet is to come too.
         let first = row.state.next.map_or_else(|| times.next(now), Some);
         let dues = std::iter::successors(first, |due| times.next(*due));
-        let run = |due| Run {
-            due,
-            utc: utc.shown(due),
-            local: zone.shown(due),
-            id: occurrence_id(name, due),
-        };
+        let run =
+            |due| Run { due, utc: utc.shown(due), local: zone.shown(due), id: occurrence_id(name, due) };
         let runs = dues.take(runs).map(run).collect();
         Ok((RecurringShown { state: row.state, runs }, data))
     }

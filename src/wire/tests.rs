@@ -152,7 +152,11 @@ fn later_request() -> impl Strategy<Value = Request> {
             Request::RecurChange { req, name, change }
         }),
         (req(), text(), text()).prop_map(|(req, name, id)| Request::RecurRun { req, name, id }),
-        (req(), "[ -~]{0,80}", 1..=u32::MAX).prop_map(|(req, page, limit)| Request::RecurList { req, page, limit }),
+        (req(), "[ -~]{0,80}", 1..=u32::MAX).prop_map(|(req, page, limit)| Request::RecurList {
+            req,
+            page,
+            limit
+        }),
         (req(), text(), 1..=u32::MAX).prop_map(|(req, name, runs)| Request::RecurShow { req, name, runs }),
         (req(), wait()).prop_map(|(req, wait)| Request::Wait { req, wait }),
         (req(), text(), option::of(text()), 0..=86_400_000_u64).prop_map(|(req, id, group, timeout_ms)| {
@@ -228,7 +232,18 @@ fn trace() -> impl Strategy<Value = Trace> {
         vec(attempt, 0..4),
     )
         .prop_map(|(publisher, hub, consumer, (published, seq, scheduled, ended), state, attempts)| {
-            Trace { scheduled, recurring: None, publisher, published, hub, seq, state, consumer, ended, attempts }
+            Trace {
+                scheduled,
+                recurring: None,
+                publisher,
+                published,
+                hub,
+                seq,
+                state,
+                consumer,
+                ended,
+                attempts,
+            }
         })
 }
 
@@ -271,19 +286,27 @@ fn answer() -> impl Strategy<Value = Answer> {
 
 fn recurring() -> impl Strategy<Value = Recurring> {
     let bound = || option::of(any::<i64>());
-    ((text(), text()), option::of(text()), any::<(String, String, u64, bool)>(), 0..3_usize, bound(), bound()).prop_map(
-        |((domain, event), pid, (rule, zone, window_ms, paused), missed, start, end)| {
+    ((text(), text()), option::of(text()), any::<(String, String, u64, bool)>(), 0..3_usize, bound(), bound())
+        .prop_map(|((domain, event), pid, (rule, zone, window_ms, paused), missed, start, end)| {
             let missed = [Missed::Once, Missed::All, Missed::Skip][missed];
             Recurring { domain, event, pid, rule, zone, missed, window_ms, start, end, paused }
-        },
-    )
+        })
 }
 
 fn recurring_state() -> impl Strategy<Value = RecurringState> {
     let times = || any::<(Option<i64>, Option<i64>, u64, u64, i64)>();
-    (text(), recurring(), times(), text()).prop_map(|(name, what, (next, last, ran, left_out, made), publisher)| {
-        RecurringState { name, what, next, last, ran, left_out, publisher, made }
-    })
+    (text(), recurring(), times(), text()).prop_map(
+        |(name, what, (next, last, ran, left_out, made), publisher)| RecurringState {
+            name,
+            what,
+            next,
+            last,
+            ran,
+            left_out,
+            publisher,
+            made,
+        },
+    )
 }
 
 fn welcome() -> impl Strategy<Value = Welcome> {

@@ -6,6 +6,7 @@ mod handling;
 mod place;
 mod publishing;
 mod reading;
+mod recurring;
 mod scheduling;
 mod table;
 mod waiting;

@@ -8,8 +8,9 @@ use eventflow::{
     event::{Data, Domain, Eid, Event, EventId, Fault, NewEvent, Pattern, Pid, Uid, code},
     wire::{
         After, Answer, Association, Attempt, ConsumeOptions, Deletion, Ended, Hello, HubAddress, Limits,
-        LinkLimits, LogOf, LogQuery, NackOptions, OutcomeOptions, ParseLimits, Published, READY, Reader,
-        Made, Missed, Record, Recur, RecurChange, Recurring, RecurringShown, RecurringState, Renewed, Reply, Request, Run, Trace, Wait, WaitFor, Welcome,
+        LinkLimits, LogOf, LogQuery, Made, Missed, NackOptions, OutcomeOptions, ParseLimits, Published,
+        READY, Reader, Record, Recur, RecurChange, Recurring, RecurringShown, RecurringState, Renewed, Reply,
+        Request, Run, Trace, Wait, WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -267,8 +268,9 @@ fn recurring_state() -> RecurringState {
 #[test]
 fn recurring_schedules() {
     let name = || "reminders".parse().unwrap();
-    let recur = |replace, what| {
-        Request::Recur { req: 30, recur: Box::new(Recur { name: name(), replace, what, data: new_event().data }) }
+    let recur = |replace, what| Request::Recur {
+        req: 30,
+        recur: Box::new(Recur { name: name(), replace, what, data: new_event().data }),
     };
     request(
         r#"recur␟30␟reminders␟create␟{"domain":"orders","event":"reminded","rule":"@daily","zone":"UTC","missed":"once","window_ms":86400000}␟{"total":12}␞"#,

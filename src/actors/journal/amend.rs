@@ -58,10 +58,9 @@ pub fn job(outlet: &Outlet, by: &Uid, hub: &Uid, change: Amending) -> Job {
         Amendment::Dissociate(event_id, with) => {
             (Write::Dissociate { event_id, with }, ReplyTo::Amender { outlet, req, permit })
         }
-        Amendment::Cancel(event_id) => (
-            Write::Cancel { event_id, by, hub, at: now_millis() },
-            ReplyTo::Amender { outlet, req, permit },
-        ),
+        Amendment::Cancel(event_id) => {
+            (Write::Cancel { event_id, by, hub, at: now_millis() }, ReplyTo::Amender { outlet, req, permit })
+        }
         Amendment::Delete(what) => {
             let delete = Delete { what, before: None, most: MOST_DELETED, by, hub, at: now_millis() };
             (Write::Delete(delete), ReplyTo::Deleter(Deleting { outlet, req, permit, gone: 0 }))

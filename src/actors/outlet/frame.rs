@@ -45,7 +45,9 @@ impl Answered {
             Ok(Answer::Pids { pids, next }) => {
                 next.len() + pids.iter().map(|pid| size_of_val(pid) + pid.len()).sum::<usize>()
             }
-            Ok(Answer::Recurrings { states, next }) => next.len() + states.iter().map(recurring).sum::<usize>(),
+            Ok(Answer::Recurrings { states, next }) => {
+                next.len() + states.iter().map(recurring).sum::<usize>()
+            }
             Ok(Answer::RecurringShown { shown, data }) => {
                 recurring(&shown.state) + shown.runs.len() * RUN + data.len()
             }

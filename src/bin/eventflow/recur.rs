@@ -14,7 +14,9 @@ use crate::{failure::Failure, output::Printer, parse, stop::Stop};
 
 /// Make, list and change recurring schedules: events that the hub publishes again and again.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: eventflow recur create nightly '30 2 * * *' reports due --zone Europe/Berlin")]
+#[command(
+    after_help = "Example: eventflow recur create nightly '30 2 * * *' reports due --zone Europe/Berlin"
+)]
 pub(crate) struct Recur {
     /// How long to wait for each answer
     #[arg(long, global = true, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]

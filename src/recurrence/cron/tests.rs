@@ -60,10 +60,16 @@ fn what_is_wrong_is_named_with_its_place() {
         }
     }
     for (rule, fields) in [("", 0), ("* * * *", 4), ("* * * * * * *", 7)] {
-        assert!(matches!(Cron::parse(rule), Err(RuleError::Fields { count, .. }) if count == fields), "{rule}");
+        assert!(
+            matches!(Cron::parse(rule), Err(RuleError::Fields { count, .. }) if count == fields),
+            "{rule}"
+        );
     }
     let words = Cron::parse("0 25 * * *").unwrap_err().to_string();
-    assert!(words.starts_with("in the rule \"0 25 * * *\" the hour \"25\" at character 3 is none: give 0 to 23"), "{words}");
+    assert!(
+        words.starts_with("in the rule \"0 25 * * *\" the hour \"25\" at character 3 is none: give 0 to 23"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -96,12 +102,18 @@ fn it_agrees_with_a_look_at_every_second() {
     };
     for seed in 0..200 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let rule = format!("{} {} {} * * *", field(&mut random, 0, 59), field(&mut random, 0, 59), field(&mut random, 0, 23));
+        let rule = format!(
+            "{} {} {} * * *",
+            field(&mut random, 0, 59),
+            field(&mut random, 0, 59),
+            field(&mut random, 0, 23)
+        );
         let cron = Cron::parse(&rule).unwrap();
         let matches = |at: DateTime| {
             has(cron.seconds, at.second()) && has(cron.minutes, at.minute()) && has(cron.hours, at.hour())
         };
-        let from = wall("2026-01-01T00:00:00").checked_add(i64::from(random.u32(0..86_400)).seconds()).unwrap();
+        let from =
+            wall("2026-01-01T00:00:00").checked_add(i64::from(random.u32(0..86_400)).seconds()).unwrap();
         let next = cron.next(from).unwrap();
         let mut naive = from;
         while !matches(naive) {

@@ -62,13 +62,7 @@ async fn read(db: &DatabaseConnection, name: &RecurringName) -> Result<Option<(R
     row.map(|row| Ok((Row::of(&row)?, Data::from_stored(row.try_get_by_index::<String>(17)?)))).transpose()
 }
 
-async fn make(
-    db: &DatabaseConnection,
-    recur: &Recur,
-    by: &Uid,
-    hub: &Uid,
-    at: i64,
-) -> Result<Answer, DbErr> {
+async fn make(db: &DatabaseConnection, recur: &Recur, by: &Uid, hub: &Uid, at: i64) -> Result<Answer, DbErr> {
     let now = clock(db).await?;
     // As it is spelled where it comes from.
     let (what, due) = match checked(&recur.what, now) {
@@ -142,7 +136,12 @@ fn checked(what: &Recurring, now: i64) -> Result<(Recurring, i64), RuleError> {
 }
 
 /// The first field in which what stands differs from what is wanted.
-fn difference(stands: &Recurring, wanted: &Recurring, data: &Data, wanted_data: &Data) -> Option<&'static str> {
+fn difference(
+    stands: &Recurring,
+    wanted: &Recurring,
+    data: &Data,
+    wanted_data: &Data,
+) -> Option<&'static str> {
     let fields = [
         ("domain", stands.domain == wanted.domain),
         ("event", stands.event == wanted.event),

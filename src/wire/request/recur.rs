@@ -4,7 +4,7 @@ use super::{ParseLimits, read_data};
 use crate::{
     event::{EventId, Fault, RecurringName},
     wire::{
-        Recur, RecurChange, RecordFault, Req, Request,
+        RecordFault, Recur, RecurChange, Req, Request,
         encode::Writer,
         fields::{Fields, json, positive},
     },

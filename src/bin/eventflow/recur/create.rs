@@ -24,7 +24,9 @@ use crate::{
 /// @daily, @weekly, @monthly, @yearly, or `@every 90s`. A time on the wall that clocks jump over is due right after the jump, one
 /// that they show twice is due once. To make the same again is harmless; other content needs --replace.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: eventflow recur create nightly '30 2 * * *' reports due --zone Europe/Berlin")]
+#[command(
+    after_help = "Example: eventflow recur create nightly '30 2 * * *' reports due --zone Europe/Berlin"
+)]
 pub(super) struct Create {
     /// The schedule's name
     name: String,

@@ -89,9 +89,7 @@ async fn find(db: &DatabaseConnection, names: &[RecurringName], now: i64) -> Res
         marks(rounded(names.len()))
     );
     let rows = db.query_all_raw(statement(sql, values)).await?;
-    let row = |row: &QueryResult| {
-        Ok((Row::of(row)?, Data::from_stored(row.try_get_by_index::<String>(17)?)))
-    };
+    let row = |row: &QueryResult| Ok((Row::of(row)?, Data::from_stored(row.try_get_by_index::<String>(17)?)));
     rows.iter().map(row).collect()
 }
 
@@ -168,7 +166,8 @@ fn advance(script: &mut Script, step: &Step, hub: &Uid, now: i64) {
     script.expect(1);
     if plan.left_out > 0 {
         let policy = row.state.what.missed.as_str();
-        let message = format!("left out: {} missed runs of the recurring schedule {name:?} ({policy})", plan.left_out);
+        let message =
+            format!("left out: {} missed runs of the recurring schedule {name:?} ({policy})", plan.left_out);
         let details = serde_json::json!({ "recurring": name, "left_out": plan.left_out, "missed": policy, "from": row.due });
         log(script, &message, &details, hub, now);
     }

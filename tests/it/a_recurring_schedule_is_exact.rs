@@ -74,6 +74,21 @@ fn exact(name: &str, start: i64, interval: i64, ran: &[Occurrence], late: &mut V
     }
 }
 
+/// How the schedules stand: name, next time, runs, times left out.
+async fn standing(path: &Path) -> Vec<(String, i64, i64, i64)> {
+    let database = database(path).await;
+    let query = "SELECT name, due, ran, left_out FROM v1_recurring";
+    let query = sea_orm::Statement::from_string(sea_orm::DbBackend::Sqlite, query);
+    let rows = database.query_all_raw(query).await.unwrap();
+    let all = rows.iter().map(|row| {
+        let number = |at| row.try_get_by_index(at).unwrap();
+        (row.try_get_by_index(0).unwrap(), number(1), number(2), number(3))
+    });
+    let all = all.collect();
+    database.close().await.unwrap();
+    all
+}
+
 type Seen = Arc<Mutex<BTreeMap<String, usize>>>;
 
 async fn watch(spoke: &Spoke) -> Seen {
@@ -148,6 +163,11 @@ async fn killed_again_and_again_a_thousand_schedules_run_each_time_once() {
     let mut late = Vec::new();
     for (name, start) in &starts {
         exact(name, *start, INTERVAL, &all[name], &mut late);
+    }
+    for (name, due, ran, left_out) in standing(&home.database()).await {
+        let count = i64::try_from(all[&name].len()).unwrap();
+        assert_eq!((ran, left_out), (count, 0), "{name}");
+        assert_eq!(due, starts[&name] + count * INTERVAL, "{name}: each time has run or is yet to come");
     }
     late.sort_by(f64::total_cmp);
     let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize];

@@ -109,7 +109,13 @@ fn make(events: usize) -> Result<Vec<Event>, Failure> {
 fn publishes(events: &[Event], hub: &Uid, seq: &mut u64) -> Vec<Write> {
     let publish = |event: &Event| {
         *seq += 1;
-        Write::Publish { event: event.clone(), seq: *seq, publisher: hub.clone(), hub: hub.clone() }
+        Write::Publish {
+            event: event.clone(),
+            seq: *seq,
+            publisher: hub.clone(),
+            hub: hub.clone(),
+            expect: None,
+        }
     };
     events.iter().map(publish).collect()
 }

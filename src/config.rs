@@ -120,6 +120,8 @@ pub struct LimitSettings {
     pub credit: u32,
     /// Their weight; one event always fits.
     pub credit_bytes: u64,
+    /// How long a consumer holds an event without a word, if it doesn't ask for another time.
+    pub lease: Duration,
     /// Subscriptions and consumers of one link.
     pub subscriptions: u32,
     /// Each end of a link pings when it has sent nothing for so long.
@@ -273,6 +275,7 @@ impl Default for LimitSettings {
             window_bytes: 4 * MIB,
             credit: 64,
             credit_bytes: 4 * MIB,
+            lease: Duration::from_secs(30),
             subscriptions: 1_000,
             ping: Duration::from_secs(30),
             silence: Duration::from_secs(60),

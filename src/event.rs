@@ -4,16 +4,20 @@
 //! Nothing here does I/O, and every other module may use it.
 
 mod data;
+mod expect;
 mod fault;
 mod index;
 mod pattern;
+mod position;
 mod state;
 mod text;
 
 pub use data::{Data, InvalidData, MAX_DEPTH};
+pub use expect::{Append, Expect, LogConflict};
 pub use fault::{Fault, Retry, code};
 pub use index::PatternIndex;
 pub use pattern::{InvalidPattern, Pattern};
+pub use position::{InvalidPosition, Position};
 pub use state::{State, compose};
 pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, RecurringName, Uid};
 

@@ -105,6 +105,7 @@ pub use self::{
     time::Timestamp,
     wait::Wait,
 };
+pub use crate::{event::Position, wire::Since};
 use crate::{
     event::{Event, EventId, Pattern},
     wire::{Answer, Trace},
@@ -260,15 +261,61 @@ impl Spoke {
     /// # Errors
     /// [`SubscribeError`] if a pattern breaks the rules, the hub refuses or doesn't answer in time.
     pub async fn subscribe(&self, domain: &str, name: &str) -> Result<Subscription, SubscribeError> {
+        self.subscription(domain, name, None).await
+    }
+
+    /// Subscribes from a point on: what the hub keeps from there comes first, then live events, in one order and each
+    /// once. A link that is lost, a hub that is restarted and a reader that is slow change nothing of it: the subscription
+    /// goes on where it ended.
+    ///
+    /// ```no_run
+    /// use eventflow::spoke::{Delivery, Since, Spoke};
+    ///
+    /// # async fn example(spoke: Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// let since = match std::fs::read_to_string("position") {
+    ///     Ok(kept) => Since::Position(kept.parse()?),
+    ///     Err(_) => Since::All,
+    /// };
+    /// let mut orders = spoke.subscribe_from("orders", "*", since).await?;
+    /// while let Some(delivery) = orders.next().await {
+    ///     match delivery {
+    ///         Delivery::Event { event, .. } => println!("{}", event.name),
+    ///         Delivery::Removed { events, .. } => println!("{events} events are no longer there"),
+    ///         _ => {}
+    ///     }
+    ///     std::fs::write("position", orders.position().to_string())?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Spoke::subscribe`]. The hub refuses an event that it hasn't published, and a position of another hub.
+    pub async fn subscribe_from(
+        &self,
+        domain: &str,
+        name: &str,
+        since: impl Into<Since>,
+    ) -> Result<Subscription, SubscribeError> {
+        self.subscription(domain, name, Some(since.into())).await
+    }
+
+    async fn subscription(
+        &self,
+        domain: &str,
+        name: &str,
+        since: Option<Since>,
+    ) -> Result<Subscription, SubscribeError> {
         let (domain, name) = (Pattern::parse(domain)?, Pattern::parse(name)?);
         let config = &self.inner.config;
         let lane = Arc::new(Lane::new(config.subscription_events, config.subscription_bytes));
         let port = self.inner.port.clone();
-        let subscribe = SubscribeCommand { domain, name, lane: lane.clone() };
+        let replays = since.is_some();
+        let subscribe = SubscribeCommand { domain, name, since, lane: lane.clone() };
         let key = port.key();
         // Made before the hub has confirmed it: given up while waiting, its drop takes it off.
-        let subscription = Subscription::new(key, lane, port.clone());
-        port.ask(|answer| Command::Subscribe { key, subscribe, answer }).await?;
+        let mut subscription = Subscription::new(key, lane, port.clone(), replays);
+        subscription.begins(port.ask(|answer| Command::Subscribe { key, subscribe, answer }).await?);
         Ok(subscription)
     }
 

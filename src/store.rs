@@ -12,11 +12,13 @@ mod bindings;
 mod certificates;
 mod commit;
 mod damage;
+mod dead;
 mod deletion;
 mod entity;
 mod error;
 mod events;
 mod first;
+mod groups;
 mod hubs;
 mod leaves;
 mod log;
@@ -24,6 +26,9 @@ mod migration;
 mod page;
 mod readers;
 mod recurring;
+mod removed;
+mod replay;
+mod retries;
 mod room;
 mod schedules;
 mod snapshot;
@@ -34,6 +39,7 @@ mod standing;
 mod tests;
 mod time;
 mod trace;
+mod unfinished;
 mod write;
 
 use std::{
@@ -41,14 +47,18 @@ use std::{
     sync::Arc,
 };
 
-pub use backlog::OpenMark;
+pub use backlog::{OpenMark, OpenMarks};
 pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
-pub use events::{Counts, OpenEvent};
+pub use events::{Counts, OpenEvent, OpenPage};
+pub use groups::{GroupCounts, GroupKey, GroupRow, HeldKey, Letter, Redriven};
 pub use hubs::HubRow;
 pub use leaves::LogLine;
 pub use page::{LogKey, PidKey};
 pub use recurring::{MOST_SCHEDULES, occurrence_id};
+pub use removed::{Removed, RemovedMark};
+pub use replay::{Place as EventPlace, ReplayPage};
+pub use retries::{RetryEvent, RetryPage};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
 pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Recurred, Running, Taken, Write, Written};
@@ -108,6 +118,8 @@ pub enum Durability {
 pub struct Store {
     writer: Arc<sqlite::Writer>,
     readers: readers::Readers,
+    /// How many may replay at once: half of the readers.
+    replays: Arc<tokio::sync::Semaphore>,
     /// None in memory.
     file: Option<Arc<Path>>,
 }

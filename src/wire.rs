@@ -16,12 +16,14 @@ mod codec;
 mod encode;
 mod fields;
 mod greeting;
+mod group;
 mod message;
 pub mod npm;
 mod query;
 mod recurring;
 mod reply;
 mod request;
+mod since;
 #[cfg(test)]
 mod tests;
 mod wanted;
@@ -31,10 +33,12 @@ pub use codec::{Limits, Reader, Record, RecordError};
 pub use encode::{ControlCharacter, MAX_CLIENT_CHARS, MAX_FREE_TEXT, claim_head, event_head, event_tail};
 pub use fields::RecordFault;
 pub use greeting::*;
+pub use group::*;
 pub use message::*;
 pub use query::*;
 pub use recurring::*;
 pub use request::ParseLimits;
+pub use since::{RemovedEvents, Since, SubscribeOptions};
 
 /// The byte that the hub sends alone after the handshake: the link is ready.
 pub const READY: u8 = 0x02;

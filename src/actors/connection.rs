@@ -5,6 +5,7 @@ mod npm;
 mod reader;
 mod reads;
 mod renewal;
+mod replays;
 mod session;
 mod v1;
 mod waits;
@@ -29,6 +30,7 @@ pub use message::Inbound;
 
 use self::{
     reads::Read,
+    replays::Replays,
     session::{Session, Speaks},
     v1::Gathered,
     waits::Waits,
@@ -103,14 +105,14 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 
 /// - **Role**: the session of one link: decodes requests, bounds them, hands them to the core; its writer sends
 ///   what the core puts into the outlet.
-/// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads, the waits (a task
-///   each).
+/// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads, the waits and
+///   the subscriptions that replay (a task each).
 /// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
 /// - **Sends**: publishes and changes to the journal, wishes and waits to registry and deliveries, verdicts to
 ///   deliveries, renewals to the warden; [`Closed`] and [`Online`](super::listener::Online) to the listener,
 ///   [`Notice`]s to the monitor.
 /// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads may queue,
-///   1,000 waits be open. Whoever goes beyond a window or a queue is cut; a full core, and a wait too many, refuse
+///   1,000 waits be open; the subscriptions that replay hold one page of the store together. Whoever goes beyond a window or a queue is cut; a full core, and a wait too many, refuse
 ///   the request.
 /// - **On failure**: never restarted, the socket is the identity: the link ends, its claims are offered again.
 #[derive(Debug)]
@@ -133,6 +135,7 @@ pub struct Connection {
     reads: VecDeque<Read>,
     reading_now: bool,
     waits: Waits,
+    replays: Replays,
     heard: Instant,
     pings: u64,
     /// The session is over; only last words are under way.
@@ -215,6 +218,9 @@ impl Connection {
             meter.spawned();
             metrics.hub().links.of(Dialect::Npm).inc();
             ctx.run_interval((config.ping / 4).clamp(TICK_MIN, TICK_MAX), Self::tick);
+            let hub = Uid::from_stored(config.welcome.hub.clone());
+            let replays =
+                Replays::new(hub, core.registry.clone(), store.clone(), outlet.clone(), metrics.clone());
             let waits = Waits::new(core.clone(), store.clone(), outlet.clone(), metrics.clone());
             Self {
                 session: Session::new(config.welcome.limits.subscriptions as usize),
@@ -233,6 +239,7 @@ impl Connection {
                 reads: VecDeque::new(),
                 reading_now: false,
                 waits,
+                replays,
                 heard: Instant::now(),
                 pings: 0,
                 gone: false,
@@ -272,6 +279,7 @@ impl Connection {
     fn leave(&mut self) {
         if !std::mem::replace(&mut self.gone, true) {
             self.waits.end();
+            self.replays.end();
             self.core.registry.signal(registry::LinkGone(self.outlet.id()));
             self.core.deliveries.signal(deliveries::LinkGone(self.outlet.id()));
         }
@@ -319,6 +327,7 @@ impl Connection {
 
     fn tick(&mut self, _: &mut Context<Self>) {
         self.waits.reap();
+        self.replays.reap();
         if !self.gone && self.dialect == Dialect::V1 {
             self.watch_silence(Instant::now());
         }

@@ -7,6 +7,7 @@ mod count;
 mod effects;
 mod feeds;
 mod group;
+mod groups;
 mod guards;
 mod joins;
 mod message;
@@ -14,28 +15,33 @@ mod npm;
 mod outcomes;
 mod pages;
 mod pending;
+mod policy;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 mod tick;
+mod tokens;
 
 use std::{collections::HashMap, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 pub use effects::{Ended, Finish, Reserve, Verdict};
+pub use groups::GroupNo;
 pub use message::{
     AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Held, Holder, Holding, InFlight,
     LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
 };
+pub use policy::Policy;
 
 use self::{
-    binding::Binding,
+    budget::Budget,
     consumer::ConsumerKey,
     effects::{Effects, claim_lost},
     feeds::Feeds,
-    group::Group,
+    groups::{Groups, Shared},
     outcomes::Outcomes,
+    tokens::Tokens,
 };
 use super::{
     clock::now_millis as now,
@@ -46,10 +52,10 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::{
-    event::{Uid, code},
+    event::{Group as GroupName, Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, Store},
-    wire::Answer,
+    wire::{Answer, GroupSettings},
 };
 
 /// What [`Deliveries`] are told at their start.
@@ -66,6 +72,8 @@ pub struct DeliveriesConfig {
     /// The most bytes that all consumers of a link may hold un-acked; each may hold one event all the same. Less
     /// than what may wait to be sent on a link, which is cut beyond.
     pub link_bytes: usize,
+    /// What groups do with events that fail, as far as they have no settings of their own.
+    pub policy: Policy,
 }
 
 /// Events of one page.
@@ -79,7 +87,7 @@ const ENDED: [&str; 2] = [code::CLAIM_LOST, code::EVENT_NOT_FOUND];
 /// Tokens of one epoch; the next epoch's start above them.
 const TOKENS_PER_EPOCH: u64 = 1 << 36;
 
-/// - **Role**: chooses a consumer for each event that a binding of the default group matches, and knows what
+/// - **Role**: chooses, for each group, a consumer for each event that a binding of the group matches, and knows what
 ///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
 ///   for outcomes; which events npm links were told of.
@@ -98,17 +106,14 @@ pub struct Deliveries {
     config: DeliveriesConfig,
     store: Store,
     journal: Handle<Journal>,
-    group: Group,
+    groups: Groups,
     feeds: Feeds,
-    /// Ids of bindings, by their patterns.
-    known: HashMap<(String, String), i64>,
     /// Consumers whose binding is being made, each with a number of its own: one that stops and comes again under
     /// the same key is another.
     joining: HashMap<ConsumerKey, u64>,
     joins: u64,
-    /// Bindings that are being made. Meanwhile no cursor is saved: it could pass what they still want.
-    making: usize,
-    saved: u64,
+    /// What waits is being counted.
+    counting: bool,
     ticks: u32,
     awaited: Outcomes,
     _life: Life,
@@ -119,14 +124,27 @@ measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCam
 /// What the store knows at the start.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Bindings of the default group.
-    pub bindings: Vec<store::Binding>,
-    /// Up to where everything has an outcome.
-    pub cursor: u64,
+    /// The default group.
+    pub default: LoadedGroup,
+    /// The others.
+    pub named: Vec<(GroupName, LoadedGroup)>,
     /// The last sequence number that was dispatched.
     pub head: u64,
     /// This start of the hub.
     pub epoch: u64,
+}
+
+/// What the store knows of a group.
+#[derive(Debug)]
+pub struct LoadedGroup {
+    /// Outcomes of earlier rounds don't count.
+    pub round: u32,
+    /// Its own settings.
+    pub settings: GroupSettings,
+    /// Its bindings.
+    pub bindings: Vec<store::Binding>,
+    /// Up to where everything has an outcome.
+    pub cursor: u64,
 }
 
 impl Deliveries {
@@ -141,35 +159,38 @@ impl Deliveries {
         journal: Handle<Journal>,
         life: Life,
     ) -> Self {
-        let link_bytes = config.link_bytes;
-        let mut deliveries = Self {
+        let Loaded { default, named, head, epoch } = loaded;
+        let shared = Shared {
+            tokens: Tokens::after(epoch.saturating_mul(TOKENS_PER_EPOCH)),
+            budget: Budget::new(config.link_bytes),
+            head,
+            draining: false,
+        };
+        let mut groups = Groups::new(shared, config.policy.with(&default.settings), default.cursor);
+        for binding in default.bindings {
+            groups.bind(GroupNo::DEFAULT, binding, default.cursor);
+        }
+        for (name, group) in named {
+            let no = groups.add(name, group.round, config.policy.with(&group.settings), group.cursor);
+            for binding in group.bindings {
+                groups.bind(no, binding, group.cursor);
+            }
+        }
+        Self {
             meter,
             metrics,
             config,
             store,
             journal,
-            group: Group::new(loaded.epoch.saturating_mul(TOKENS_PER_EPOCH), loaded.head, link_bytes),
+            groups,
             feeds: Feeds::default(),
-            known: HashMap::new(),
             joining: HashMap::new(),
             joins: 0,
-            making: 0,
-            saved: loaded.cursor,
+            counting: false,
             ticks: 0,
             awaited: Outcomes::default(),
             _life: life,
-        };
-        for binding in loaded.bindings {
-            deliveries.bind(binding, loaded.cursor);
         }
-        deliveries
-    }
-
-    fn bind(&mut self, binding: store::Binding, loaded: u64) -> i64 {
-        let store::Binding { id, domain, name, start_seq, .. } = binding;
-        self.known.insert((domain.as_str().to_owned(), name.as_str().to_owned()), id);
-        self.group.bind(id, Binding::new(domain, name, start_seq, loaded));
-        id
     }
 
     /// Does what the group decided.
@@ -193,7 +214,7 @@ impl Deliveries {
         hub.orphans.add(effects.orphans);
         hub.reoffered.add(effects.returned);
         self.show_pending();
-        hub.in_flight.set_len(self.group.in_flight());
+        hub.in_flight.set_len(self.groups.in_flight());
         for finish in &effects.finishes {
             let Finish { event_id, outcome, consumer, .. } = finish;
             tracing::trace!(event.id = %event_id, spoke.id = %consumer, ?outcome, "ended");
@@ -236,7 +257,7 @@ impl Handler<Stop> for Deliveries {
 
     fn handle(&mut self, message: Stop, _: &mut Self::Context) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        self.group.stop(key);
+        self.groups.stop(key);
         self.joining.remove(&key);
         message.outlet.answer(message.req, Ok(Answer::Done));
     }
@@ -255,7 +276,7 @@ impl Handler<Settle> for Deliveries {
                 Verdict::Nack(_) => hub.nacks.inc(),
                 Verdict::Release => hub.released.inc(),
             }
-            self.group.settle(&message.outlet, req, token, verdict, now, &mut effects);
+            self.groups.settle(&message.outlet, req, token, verdict, now, &mut effects);
         }
         self.apply(effects, ctx);
     }
@@ -269,7 +290,7 @@ impl Handler<LinkGone> for Deliveries {
         self.joining.retain(|key, _| key.link != link);
         self.feeds.link_gone(link);
         let mut effects = Effects::default();
-        self.group.link_gone(link, now(), &mut effects);
+        self.groups.link_gone(link, now(), &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -280,7 +301,7 @@ impl Handler<Dispatch> for Deliveries {
     fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
         let Dispatch { events, npm } = message;
         let mut effects = Effects::default();
-        self.group.dispatch(&events, npm, now(), &mut effects);
+        self.groups.dispatch(&events, npm, now(), &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -292,7 +313,7 @@ impl Handler<Recorded> for Deliveries {
         let mut effects = Effects::default();
         let now = now();
         let Recorded { settled, attempts, reserved } = message;
-        self.group.attempts_recorded(attempts, &mut effects);
+        self.groups.attempts_recorded(&attempts, &mut effects);
         for Settled { event_id, token, outcome, result } in settled {
             // Only where the event has its outcome, or is gone, nobody else is to get it.
             let again = result.as_ref().is_err_and(|fault| !ENDED.contains(&fault.code.as_str()));
@@ -300,17 +321,17 @@ impl Handler<Recorded> for Deliveries {
                 self.tell(&event_id);
             }
             if result.is_err() && !again {
-                self.group.be_unsure();
+                self.groups.be_unsure(token);
             }
             if result.is_ok() {
                 self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc();
             }
-            if let Some((outlet, req)) = self.group.recorded(token, again, now, &mut effects) {
+            if let Some((outlet, req)) = self.groups.recorded(token, again, now, &mut effects) {
                 outlet.answer(req, result.map(|()| Answer::Done));
             }
         }
         for Reserved { token, won } in reserved {
-            self.group.reserved(token, won, now, &mut effects);
+            self.groups.default_mut().reserved(token, won, now, &mut effects);
         }
         self.apply(effects, ctx);
     }
@@ -320,7 +341,7 @@ impl Handler<Holder> for Deliveries {
     type Result = Option<Uid>;
 
     fn handle(&mut self, message: Holder, _: &mut Self::Context) -> Self::Result {
-        self.group.holder(message.0).cloned()
+        self.groups.default_group().holder(message.0).cloned()
     }
 }
 
@@ -328,7 +349,7 @@ impl Handler<Drain> for Deliveries {
     type Result = ();
 
     fn handle(&mut self, _: Drain, _: &mut Self::Context) {
-        self.group.drain();
+        self.groups.drain();
     }
 }
 
@@ -336,7 +357,7 @@ impl Handler<InFlight> for Deliveries {
     type Result = usize;
 
     fn handle(&mut self, _: InFlight, _: &mut Self::Context) -> Self::Result {
-        self.group.in_flight()
+        self.groups.in_flight()
     }
 }
 
@@ -344,8 +365,8 @@ impl Handler<Floor> for Deliveries {
     type Result = Option<u64>;
 
     fn handle(&mut self, _: Floor, _: &mut Self::Context) -> Self::Result {
-        self.save_cursor();
-        self.group.floor()
+        self.save_cursors();
+        self.groups.default_group().floor()
     }
 }
 

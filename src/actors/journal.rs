@@ -295,13 +295,13 @@ impl Handler<Record> for Journal {
                 token: finish.token,
                 outcome: finish.outcome,
             };
-            self.enqueue(batch::finish(finish, at), 0, reply);
+            self.enqueue(batch::finish(finish, at, self.config.hub.clone()), 0, reply);
         }
         for ended in message.ended {
             self.enqueue(
                 Write::Attempt(batch::attempt_row(ended.event_id, ended.attempt)),
                 0,
-                ReplyTo::Attempt,
+                ReplyTo::Attempt(ended.of),
             );
         }
         for Reserve { token, event_id, consumer } in message.claims {

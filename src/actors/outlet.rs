@@ -291,6 +291,25 @@ impl Outlet {
         }
     }
 
+    /// Whether so many bytes of events fit into the half of the queue that is for those who may wait, or the queue is
+    /// empty.
+    #[must_use]
+    pub fn has_room(&self, bytes: usize) -> bool {
+        let queued = self.queued_bytes();
+        queued == 0 || queued.saturating_add(bytes) <= self.limit / 2
+    }
+
+    /// Waits for [that much room](Self::has_room), or until the link is cut.
+    pub async fn room_for(&self, bytes: usize) {
+        loop {
+            let drained = self.gauge.drained.notified();
+            if self.has_room(bytes) || self.is_cut() {
+                return;
+            }
+            drained.await;
+        }
+    }
+
     /// Whether this is the first record of the link that is ignored.
     #[must_use]
     pub fn is_first_ignored(&self) -> bool {

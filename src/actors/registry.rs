@@ -3,6 +3,7 @@
 mod late;
 mod message;
 mod routes;
+mod seats;
 mod snapshot;
 mod waits;
 
@@ -12,13 +13,13 @@ use actix::{Actor, ActorContext, Context, Handler};
 
 pub use late::RingLimits;
 pub use message::{
-    AwaitEvent, Committed, Deleted, ForgetEvent, LinkGone, Panic, Subscribe, SubscribeNpm, Unsubscribe,
-    UnsubscribeNpm, Unwatch, Wanted, Wanting, Watch,
+    AwaitEvent, Committed, Deleted, ForgetEvent, GoLive, Head, LinkGone, Panic, Subscribe, SubscribeNpm,
+    Switch, TakeSeat, Unsubscribe, UnsubscribeNpm, Unwatch, Wanted, Wanting, Watch,
 };
 pub use waits::Awaited;
 
 use self::{
-    routes::{Pushes, Routes},
+    routes::{Going, Pushes, Routes},
     waits::Waits,
 };
 use super::{
@@ -44,9 +45,10 @@ pub struct RegistryConfig {
 
 /// - **Role**: knows what every link wants; sends each committed event to the links that want it, and to who waits for
 ///   it.
-/// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence, the waits for events.
+/// - **Owns**: the index of patterns, the late subscribers' ring, the head of the hub's sequence, the waits for events,
+///   what is kept for subscriptions that replay and are about to be live. It never reads the store.
 /// - **Receives**: [`Subscribe`], [`Unsubscribe`], [`SubscribeNpm`], [`UnsubscribeNpm`], [`Watch`], [`Unwatch`],
-///   [`AwaitEvent`], [`ForgetEvent`], [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal;
+///   [`AwaitEvent`], [`ForgetEvent`], [`Head`], [`TakeSeat`], [`GoLive`], [`LinkGone`] from connections; [`Committed`] and [`Deleted`] from the journal;
 ///   [`Halt`], [`Panic`], [`Stall`], [`Snapshot`] and [`Wanting`] from the hub.
 /// - **Sends**: frames into the links' outlets, events to the waits of links; [`Dispatch`] to deliveries, with the npm
 ///   links that match: whether a consumer of ours gets an event is settled before they hear of it; what was deleted,
@@ -64,7 +66,7 @@ pub struct Registry {
     _life: Life,
 }
 
-measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, AwaitEvent, ForgetEvent, LinkGone, Committed, Deleted, Halt, Panic, Snapshot, Wanting, Stall);
+measured!(Registry: Subscribe, SubscribeNpm, UnsubscribeNpm, Unsubscribe, Watch, Unwatch, AwaitEvent, ForgetEvent, Head, TakeSeat, GoLive, LinkGone, Committed, Deleted, Halt, Panic, Snapshot, Wanting, Stall);
 
 impl Registry {
     /// A registry after the events up to `head`.
@@ -176,6 +178,42 @@ impl Handler<ForgetEvent> for Registry {
 
     fn handle(&mut self, message: ForgetEvent, _: &mut Self::Context) {
         self.waits.remove(message.who, message.what);
+    }
+}
+
+impl Handler<Head> for Registry {
+    type Result = u64;
+
+    fn handle(&mut self, _: Head, _: &mut Self::Context) -> u64 {
+        self.routes.head()
+    }
+}
+
+impl Handler<TakeSeat> for Registry {
+    type Result = u64;
+
+    fn handle(&mut self, message: TakeSeat, _: &mut Self::Context) -> u64 {
+        let TakeSeat { outlet, sub, domain, name } = message;
+        self.routes.take_seat(&outlet, sub, domain, name);
+        self.routes.head()
+    }
+}
+
+impl Handler<GoLive> for Registry {
+    type Result = Switch;
+
+    fn handle(&mut self, message: GoLive, _: &mut Self::Context) -> Switch {
+        let GoLive { outlet, sub } = message;
+        match self.routes.go_live(&outlet, sub) {
+            Going::Live(kept) => {
+                if !kept.is_empty() {
+                    self.push(&outlet, kept);
+                }
+                Switch::Live
+            }
+            Going::Kept(kept) => Switch::Kept(kept),
+            Going::Behind => Switch::Behind(self.routes.head()),
+        }
     }
 }
 

@@ -221,6 +221,12 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Weight of those events; one always fits"
     ),
     setting!(
+        "limits.lease",
+        limits.lease,
+        form::duration().within(Duration::from_secs(1), Duration::from_secs(3_600)),
+        "How long a consumer holds an event without a word, if it doesn't ask for another time"
+    ),
+    setting!(
         "limits.subscriptions",
         limits.subscriptions,
         form::count().within(1, 100_000),

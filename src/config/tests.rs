@@ -49,9 +49,8 @@ fn sample(key: &str) -> &'static str {
         "limits.silence" => "70s",
         key if key.ends_with("bytes") => "9 MiB",
         key if key.starts_with("certificates.") && !key.ends_with("iterations") => "25h",
-        "limits.handshake" | "limits.drain" | "limits.ping" | "limits.late_window" | "schedules.poll" => {
-            "50s"
-        }
+        "limits.handshake" | "limits.drain" | "limits.lease" | "limits.ping" | "limits.late_window"
+        | "schedules.poll" => "50s",
         key if key.starts_with("npm.") => "50s",
         _ => "33",
     }

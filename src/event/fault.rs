@@ -74,6 +74,8 @@ pub mod code {
     pub const EVENT_TOO_LARGE: &str = "E_EVENTFLOW_EVENT_TOO_LARGE";
     /// An event of this id with other content is already stored.
     pub const EVENT_CONFLICT: &str = "E_EVENTFLOW_EVENT_CONFLICT";
+    /// The log of the event's process doesn't end as its publisher expects.
+    pub const LOG_CONFLICT: &str = "E_EVENTFLOW_LOG_CONFLICT";
     /// `rid` names an event that doesn't exist.
     pub const RID_NOT_FOUND: &str = "E_EVENTFLOW_RID_NOT_FOUND";
     /// No event has this id (npm's code).
@@ -82,6 +84,8 @@ pub mod code {
     pub const CLAIM_LOST: &str = "E_EVENTFLOW_CLAIM_LOST";
     /// The page token belongs to another query or is damaged.
     pub const INVALID_PAGE: &str = "E_EVENTFLOW_INVALID_PAGE";
+    /// A position can't be read, belongs to another hub, or lies beyond what the hub has dispatched.
+    pub const INVALID_POSITION: &str = "E_EVENTFLOW_INVALID_POSITION";
     /// No subscription or consumer of this link has this number.
     pub const UNKNOWN_SUBSCRIPTION: &str = "E_EVENTFLOW_UNKNOWN_SUBSCRIPTION";
     /// The number is in use by another subscription of this link.
@@ -90,6 +94,12 @@ pub mod code {
     pub const TOO_MANY_SUBSCRIPTIONS: &str = "E_EVENTFLOW_TOO_MANY_SUBSCRIPTIONS";
     /// Consumers have made as many bindings as the hub keeps.
     pub const TOO_MANY_BINDINGS: &str = "E_EVENTFLOW_TOO_MANY_BINDINGS";
+    /// No group has this name.
+    pub const GROUP_NOT_FOUND: &str = "E_EVENTFLOW_GROUP_NOT_FOUND";
+    /// The event isn't dead in this group, so that there is nothing to redrive.
+    pub const NOT_DEAD: &str = "E_EVENTFLOW_NOT_DEAD";
+    /// The hub has as many named groups as it keeps.
+    pub const TOO_MANY_GROUPS: &str = "E_EVENTFLOW_TOO_MANY_GROUPS";
     /// An entity's id breaks the rules for texts.
     pub const INVALID_EID: &str = "E_EVENTFLOW_INVALID_EID";
     /// A batch has no event or more than the limit.

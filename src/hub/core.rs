@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use crate::{
     actors::{
         connection::Core,
-        deliveries::{Deliveries, DeliveriesConfig, Loaded},
+        deliveries::{Deliveries, DeliveriesConfig, Loaded, LoadedGroup},
         journal::{Connect, Journal, JournalConfig, Sequence},
         life::{Exited, Life},
         mail::Handle,
@@ -17,6 +17,7 @@ use crate::{
     },
     metrics::{ActorKind, Metrics, Readiness},
     store::{Store, StoreError},
+    wire::GroupSettings,
 };
 
 /// Places in the mailboxes of the core. What goes past them is bounded elsewhere: by windows, credit and links.
@@ -64,7 +65,9 @@ impl CoreParts {
         let cursor = self.store.cursor(hub, "").await?.unwrap_or(0);
         // Claims of an earlier generation must not fit: their tokens start lower.
         let epoch = self.epoch.saturating_mul(GENERATIONS).saturating_add(generation);
-        let loaded = Loaded { bindings, cursor, head, epoch };
+        let settings = GroupSettings::default();
+        let default = LoadedGroup { round: 1, settings, bindings, cursor };
+        let loaded = Loaded { default, named: Vec::new(), head, epoch };
 
         let journal = self.start(ActorKind::Journal, |meter, _| {
             Journal::new(

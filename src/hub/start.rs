@@ -28,7 +28,7 @@ use crate::{
     actors::{
         announcer::{AnnouncerConfig, Credentials},
         connection::ConnectionConfig,
-        deliveries::DeliveriesConfig,
+        deliveries::{DeliveriesConfig, Policy},
         journal::JournalConfig,
         life::Life,
         listener::ListenerConfig,
@@ -343,6 +343,7 @@ fn core_parts(
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
+            policy: Policy::default(),
         },
         scheduler: SchedulerConfig { poll: config.schedules.poll },
         epoch,
@@ -375,6 +376,7 @@ fn link_limits(limits: &LimitSettings) -> LinkLimits {
         credit: limits.credit,
         credit_bytes: limits.credit_bytes,
         subscriptions: limits.subscriptions,
+        lease_ms: ms(limits.lease),
         ping_ms: ms(limits.ping),
         silence_ms: ms(limits.silence),
     }

@@ -20,6 +20,10 @@ pub struct HubMetrics {
     pub refused: Counters<Refusal>,
     /// Events sent to subscribers; one that goes to three counts three times.
     pub delivered: Counter,
+    /// Of these, those that came from the store, for subscriptions with a `from`.
+    pub replayed: Counter,
+    /// Subscriptions that replay and aren't live yet.
+    pub replays: Gauge,
     /// Claims handed out.
     pub claims: Counter,
     /// Acks taken.
@@ -108,6 +112,8 @@ impl HubMetrics {
             deleted: Counter::default(),
             refused: Counters::default(),
             delivered: Counter::default(),
+            replayed: Counter::default(),
+            replays: Gauge::default(),
             claims: Counter::default(),
             acks: Counter::default(),
             nacks: Counter::default(),

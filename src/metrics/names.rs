@@ -69,6 +69,8 @@ definitions! {
     DELETED: Counter "eventflow_events_deleted" "Events deleted.";
     REFUSED: Counter "eventflow_publishes_refused" {"class"} "Publishes refused.";
     DELIVERED: Counter "eventflow_events_delivered" "Events sent to subscribers, once per subscriber.";
+    REPLAYED: Counter "eventflow_events_replayed" "Events sent to subscribers from the store, among those delivered.";
+    REPLAYS: Gauge "eventflow_replays" "Subscriptions that replay stored events and aren't live yet.";
     CLAIMS: Counter "eventflow_claims" "Claims handed out to consumers.";
     ACKS: Counter "eventflow_acks" "Acks taken.";
     NACKS: Counter "eventflow_nacks" "Nacks taken.";

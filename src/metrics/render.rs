@@ -106,6 +106,8 @@ impl Renderer {
         out.counter(names::DELETED, &hub.deleted)?;
         out.counters(names::REFUSED, &hub.refused)?;
         out.counter(names::DELIVERED, &hub.delivered)?;
+        out.counter(names::REPLAYED, &hub.replayed)?;
+        out.gauge(names::REPLAYS, &hub.replays)?;
         out.counter(names::CLAIMS, &hub.claims)?;
         out.counter(names::ACKS, &hub.acks)?;
         out.counter(names::NACKS, &hub.nacks)?;

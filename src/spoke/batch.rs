@@ -6,7 +6,7 @@ use super::{
     write::{Write, surprising},
 };
 use crate::{
-    event::{Fault, NewEvent, code},
+    event::{Append, Fault, code},
     wire::{Answer, MOST_EVENTS, Published},
 };
 
@@ -16,13 +16,13 @@ const FRAME: u64 = 32;
 /// Events that are stored together or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Batch {
-    events: Vec<NewEvent>,
+    events: Vec<Append>,
     /// The bytes of their JSON.
     json: u64,
 }
 
 impl Batch {
-    pub(super) fn new(events: Vec<NewEvent>) -> Self {
+    pub(super) fn new(events: Vec<Append>) -> Self {
         let mut counter = Counter(0);
         // A counter takes everything, and checked data is JSON; if one ever weren't, the hub would refuse it.
         if let Err(error) = serde_json::to_writer(&mut counter, &events) {
@@ -31,11 +31,11 @@ impl Batch {
         Self { events, json: counter.0 }
     }
 
-    pub(super) fn events(&self) -> &[NewEvent] {
+    pub(super) fn events(&self) -> &[Append] {
         &self.events
     }
 
-    pub(super) fn into_events(self) -> Vec<NewEvent> {
+    pub(super) fn into_events(self) -> Vec<Append> {
         self.events
     }
 
@@ -72,6 +72,20 @@ impl Spoke {
     /// let bill = Publish::new("bills", "drawn", "bill-1").rid("order-1-created");
     /// let published = spoke.publish_all(vec![order, bill]).await?;
     /// assert!(published[0].seq < published[1].seq);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// An event may [expect](Publish::expecting) how its log ends; those before it in the batch count. So several events
+    /// are appended to one log under the expectation of the first:
+    ///
+    /// ```no_run
+    /// use eventflow::{event::Expect, spoke::{Publish, Spoke}};
+    ///
+    /// # async fn example(spoke: Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// let log = spoke.log("orders", "order-1").collect(1_000).await?;
+    /// let paid = Publish::new("orders", "paid", "order-1").expecting(Expect::last_of(&log));
+    /// spoke.publish_all(vec![paid, Publish::new("orders", "closed", "order-1")]).await?;
     /// # Ok(())
     /// # }
     /// ```

@@ -14,10 +14,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Claim, Delivery, Drained, lane::Lane, query::Query, write::WriteCommand};
+use super::{Claim, Drained, lane::Lane, query::Query, subscription::Arrival, write::WriteCommand};
 use crate::{
-    event::{Event, EventId, Fault, Group, Pattern, code},
-    wire::{Answer, ConsumeOptions, Token, WaitFor},
+    event::{Event, EventId, Fault, Group, Pattern, Position, code},
+    wire::{Answer, ConsumeOptions, Since, Token, WaitFor},
 };
 
 /// Names a subscription or a consumer for its whole life, over all links.
@@ -41,7 +41,7 @@ pub(super) enum Failure {
 #[derive(Debug)]
 pub(super) enum Command {
     Write(WriteCommand),
-    Subscribe { key: Key, subscribe: SubscribeCommand, answer: Answering<()> },
+    Subscribe { key: Key, subscribe: SubscribeCommand, answer: Answering<Position> },
     Unsubscribe { key: Key, answer: Answering<()> },
     Consume { key: Key, consume: ConsumeCommand, answer: Answering<()> },
     Stop { key: Key, answer: Answering<()> },
@@ -81,7 +81,9 @@ impl fmt::Display for Wanted {
 pub(super) struct SubscribeCommand {
     pub(super) domain: Pattern,
     pub(super) name: Pattern,
-    pub(super) lane: Arc<Lane<Delivery>>,
+    /// From where on; none: live.
+    pub(super) since: Option<Since>,
+    pub(super) lane: Arc<Lane<Arrival>>,
 }
 
 #[derive(Debug)]

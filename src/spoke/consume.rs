@@ -73,7 +73,7 @@ impl Consume {
             group: self.group.map(Group::parse).transpose()?,
             domain: Pattern::parse(self.domain)?,
             name: Pattern::parse(self.name)?,
-            options: ConsumeOptions { credit, concurrency: self.concurrency },
+            options: ConsumeOptions::new(credit, self.concurrency),
             // The hub keeps to the credit, in events and in bytes.
             lane: Arc::new(Lane::new(credit as usize, usize::MAX)),
             port,

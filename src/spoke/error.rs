@@ -9,7 +9,7 @@ use std::{fmt, time::Duration};
 pub use self::later::{ChangeError, RequestError, ScheduleError, StateError, WaitError};
 
 use crate::{
-    event::{Fault, InvalidData, InvalidPattern, InvalidText, code},
+    event::{Fault, InvalidData, InvalidPattern, InvalidText, LogConflict, code},
     wire::MOST_NAMES,
 };
 
@@ -118,6 +118,9 @@ pub enum PublishError {
     /// The data can't be an event's payload; nothing was sent.
     #[error(transparent)]
     Data(#[from] InvalidData),
+    /// The log doesn't end as the publish [expects](crate::spoke::Publish::expecting); nothing is stored.
+    #[error("{0}")]
+    LogConflict(Box<LogConflict>),
     /// The hub refused it for good.
     #[error("the hub refused the event: {0}")]
     Refused(Fault),
@@ -248,6 +251,13 @@ pub enum ReadError {
 }
 
 impl PublishError {
+    /// What a final refusal means.
+    pub(super) fn refused(fault: Fault) -> Self {
+        let conflict =
+            (fault.code == code::LOG_CONFLICT).then(|| LogConflict::parse(&fault.message)).flatten();
+        conflict.map_or(Self::Refused(fault), |conflict| Self::LogConflict(Box::new(conflict)))
+    }
+
     /// The stable code.
     #[must_use]
     pub fn code(&self) -> &str {
@@ -255,6 +265,7 @@ impl PublishError {
             PublishError::Text(error) => error.code,
             PublishError::Data(InvalidData::TooDeep) => code::DATA_TOO_DEEP,
             PublishError::Data(_) => code::INVALID_DATA,
+            PublishError::LogConflict(_) => code::LOG_CONFLICT,
             PublishError::Refused(fault) | PublishError::Closed(fault) => &fault.code,
             PublishError::TimedOut { .. } => code::TIMEOUT,
         }

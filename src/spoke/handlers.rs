@@ -207,6 +207,6 @@ impl Spoke {
         name: &str,
         handlers: Handlers,
     ) -> Result<Subscriber, SubscribeError> {
-        Ok(Subscriber::start(self.subscribe(domain, name).await?, handlers))
+        Ok(self.subscribe(domain, name).await?.handle(handlers))
     }
 }

@@ -15,7 +15,7 @@ use super::{
     write::{Answered, Write, surprising},
 };
 use crate::{
-    event::{Data, Domain, Event, EventId, InvalidData, Name, NewEvent, Pid},
+    event::{Append, Data, Domain, Event, EventId, Expect, InvalidData, Name, NewEvent, Pid},
     wire::{Answer, Published},
 };
 
@@ -38,6 +38,7 @@ pub struct Publish {
     pid: ByteString,
     rid: Option<ByteString>,
     data: Option<Data>,
+    expect: Option<Expect>,
     pub(super) deadline: Option<Duration>,
 }
 
@@ -55,6 +56,7 @@ impl Publish {
             pid: pid.into(),
             rid: None,
             data: None,
+            expect: None,
             deadline: None,
         }
     }
@@ -119,6 +121,27 @@ impl Publish {
         Ok(self)
     }
 
+    /// Only if the log of its process ends so; else [`PublishError::LogConflict`], and nothing is stored. Of an event
+    /// that is stored already nothing is expected: publishing it again is the same publish.
+    ///
+    /// ```no_run
+    /// use eventflow::{event::Expect, spoke::{Publish, PublishError, Spoke}};
+    ///
+    /// # async fn example(spoke: Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// let log = spoke.log("accounts", "account-7").collect(1_000).await?;
+    /// let withdrawn = Publish::new("accounts", "withdrawn", "account-7").expecting(Expect::last_of(&log));
+    /// match spoke.publish(withdrawn).await {
+    ///     Err(PublishError::LogConflict(conflict)) => println!("somebody was faster: {:?}", conflict.last),
+    ///     done => println!("{}", done?.timestamp),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expecting(mut self, expect: Expect) -> Self {
+        self.expect = Some(expect);
+        self
+    }
+
     /// How long to go on trying; by default
     /// [`SpokeConfig::publish_deadline`](super::SpokeConfig::publish_deadline).
     pub fn deadline(mut self, deadline: Duration) -> Self {
@@ -136,7 +159,8 @@ impl Publish {
     pub(super) fn check(
         self,
         id: impl FnOnce() -> String,
-    ) -> Result<(NewEvent, Option<Duration>), PublishError> {
+    ) -> Result<(Append, Option<Duration>), PublishError> {
+        self.expect.as_ref().map_or(Ok(()), Expect::check)?;
         let event = NewEvent {
             id: EventId::parse(self.id.unwrap_or_else(|| id().into()))?,
             domain: Domain::parse(self.domain)?,
@@ -145,7 +169,7 @@ impl Publish {
             rid: self.rid.map(EventId::parse).transpose()?,
             data: self.data.unwrap_or_else(|| Data::from_stored("null")),
         };
-        Ok((event, self.deadline))
+        Ok((Append { event, expect: self.expect }, self.deadline))
     }
 }
 
@@ -159,6 +183,7 @@ impl From<NewEvent> for Publish {
             pid: event.pid.as_bytestring().clone(),
             rid: event.rid.map(|rid| rid.as_bytestring().clone()),
             data: Some(event.data),
+            expect: None,
             deadline: None,
         }
     }
@@ -214,7 +239,7 @@ impl Spoke {
     /// closed.
     pub async fn publish_later(&self, publish: Publish) -> Result<Pending, PublishError> {
         let (event, deadline) = publish.check(|| self.new_id())?;
-        let id = event.id.clone();
+        let id = event.event.id.clone();
         Ok(Pending { id, answer: self.write(Write::Publish(event), deadline).await? })
     }
 
@@ -254,7 +279,7 @@ impl Spoke {
     /// As [`Spoke::publish`]; it is sent again in the same way.
     pub async fn persist(&self, publish: Publish) -> Result<Published, PublishError> {
         let (event, deadline) = publish.check(|| self.new_id())?;
-        let id = event.id.clone();
+        let id = event.event.id.clone();
         Pending { id, answer: self.write(Write::Persist(event), deadline).await? }.await
     }
 }

@@ -8,7 +8,10 @@ use super::{
     query::Query,
     write::{Write, surprising},
 };
-use crate::{event::EventId, wire::Answer};
+use crate::{
+    event::{Append, EventId, Fault, code},
+    wire::Answer,
+};
 
 /// The last millisecond of the year 9999: databases know no later date.
 const LAST: i64 = 253_402_300_799_999;
@@ -112,7 +115,11 @@ impl Spoke {
         when: impl Into<Schedule>,
     ) -> Result<Scheduled, ScheduleError> {
         let due = when.into().due(Timestamp::now())?;
-        let (event, deadline) = publish.check(|| self.new_id())?;
+        let (Append { event, expect }, deadline) = publish.check(|| self.new_id())?;
+        if expect.is_some() {
+            let text = "a schedule takes no `expecting`: how a log ends at its time nobody knows before";
+            return Err(PublishError::Refused(Fault::refused(code::UNSUPPORTED, text)).into());
+        }
         let id = event.id.clone();
         match self.write(Write::Schedule { due, event }, deadline).await?.await {
             Ok(Ok(Answer::Scheduled { due, fresh })) => Ok(Scheduled { id, due, fresh }),

@@ -108,6 +108,7 @@ impl Session {
         self.trouble = None;
         self.publishes.link_up(&welcome.limits);
         self.limits = Some(welcome.limits.clone());
+        self.subscriptions.link_up(&welcome.hub);
         for key in self.subscriptions.wanted() {
             self.subscribe(key);
         }
@@ -171,7 +172,8 @@ impl Session {
                 self.consumers.add(key, consume, answer);
                 self.consume(key);
             }
-            Command::Subscribe { answer, .. } | Command::Consume { answer, .. } => self.refuse(answer),
+            Command::Subscribe { answer, .. } => self.refuse(answer),
+            Command::Consume { answer, .. } => self.refuse(answer),
             Command::Unsubscribe { key, answer } => self.unsubscribe(key, Some(answer)),
             Command::Stop { key, answer } => self.stop(key, Some(answer)),
             Command::Settle { claim, how, answer } => self.settle(claim, how, Some(answer)),

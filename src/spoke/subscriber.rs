@@ -1,7 +1,7 @@
 //! Subscribing by handlers: a task that takes the deliveries of a subscription and runs them.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -11,7 +11,7 @@ use super::{
     Delivery, Handlers, Received, Subscription,
     caught::{Caught, call, words},
 };
-use crate::event::Fault;
+use crate::event::{Fault, Position};
 
 /// What a subscriber has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,7 +23,8 @@ pub struct SubscriberCounts {
     pub failed: u64,
     /// Events without a handler.
     pub passed: u64,
-    /// Times that events may have been missed: the link was lost, or the handlers were too slow.
+    /// Times that events may have been missed: the link was lost, the handlers were too slow, or retention had removed
+    /// what was asked for.
     pub gaps: u64,
 }
 
@@ -44,14 +45,23 @@ pub struct Subscriber {
     /// None once its end was seen.
     running: Option<JoinHandle<Option<Fault>>>,
     counters: Arc<Counters>,
+    reached: Arc<Mutex<Position>>,
 }
 
 impl Subscriber {
     pub(super) fn start(subscription: Subscription, handlers: Handlers) -> Self {
         let (stop, stopped) = oneshot::channel();
         let counters = Arc::new(Counters::default());
-        let running = tokio::spawn(run(subscription, handlers, stopped, counters.clone()));
-        Self { stop: Some(stop), running: Some(running), counters }
+        let reached = Arc::new(Mutex::new(subscription.position().clone()));
+        let work = run(subscription, handlers, stopped, counters.clone(), reached.clone());
+        Self { stop: Some(stop), running: Some(tokio::spawn(work)), counters, reached }
+    }
+
+    /// Where it stands: all events up to here were handled. Another one that is made
+    /// [from](super::Spoke::subscribe_from) here, by whatever program, goes on behind it.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        lock(&self.reached).clone()
     }
 
     /// What it has done so far.
@@ -90,6 +100,7 @@ async fn run(
     handlers: Handlers,
     mut stopped: oneshot::Receiver<()>,
     counters: Arc<Counters>,
+    reached: Arc<Mutex<Position>>,
 ) -> Option<Fault> {
     loop {
         let delivery = tokio::select! {
@@ -110,12 +121,22 @@ async fn run(
                 tracing::warn!(from, to, "events in between may have been missed by a subscriber");
                 &counters.gaps
             }
+            Some(Delivery::Removed { from, to, events }) => {
+                tracing::warn!(from, to, events, "retention has removed events that a subscriber asked for");
+                &counters.gaps
+            }
             // A gap follows.
             Some(Delivery::Lagged | Delivery::Gap { .. }) => continue,
             None => return subscription.fault(),
         };
         counter.fetch_add(1, Ordering::Relaxed);
+        lock(&reached).clone_from(subscription.position());
     }
+}
+
+fn lock(reached: &Mutex<Position>) -> MutexGuard<'_, Position> {
+    // No code that can panic runs under the lock.
+    reached.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Handles one event; gives the counter that it belongs to.

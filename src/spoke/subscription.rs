@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{
-    SubscribeError,
+    Handlers, SubscribeError, Subscriber,
     command::{Command, Failure, Key, Port, Remark, Unanswered},
     lane::{Lane, Taken},
 };
-use crate::event::{Event, Fault};
+use crate::event::{Event, Fault, Position, Uid};
 
 /// What a subscription yields.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,47 +24,97 @@ pub enum Delivery {
     /// subscription goes on; a [`Delivery::Gap`] follows.
     Lagged,
     /// Events with a sequence number above `from` and up to `to` may be missing: the link was lost, or the
-    /// subscription lagged. Equal: nothing was missed. There is no replay of all that a hub took; what is
-    /// missing can be read process by process, by [`Spoke::log`](super::Spoke::log).
+    /// subscription lagged. Equal: nothing was missed. A subscription that was made by
+    /// [`Spoke::subscribe_from`](super::Spoke::subscribe_from) has no such gaps: it goes on where it ended.
     Gap {
         /// The last event that was yielded, or where the subscription began.
         from: u64,
         /// Where the subscription goes on, never below `from`.
         to: u64,
     },
+    /// Events that the subscription asked for, by where it begins, are gone: the hub's retention removed them. Comes
+    /// before the events that are left; again if the subscription is restored within that range.
+    Removed {
+        /// The sequence number of the first that is gone.
+        from: u64,
+        /// That of the last. Between them may be others that are still there, and follow.
+        to: u64,
+        /// How many are gone, of any name in the domains of the subscription; a subscription that begins within a batch of
+        /// them may have had some of these.
+        events: u64,
+    },
 }
 
-/// A live subscription, restored after each lost link. Dropping it unsubscribes.
+/// A delivery on its way to the reader.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) delivery: Delivery,
+    /// Where the reader stands once it has it: at this hub, at this number.
+    pub(super) at: Option<(Uid, u64)>,
+}
+
+/// A subscription, restored after each lost link. Dropping it unsubscribes.
 ///
 /// It holds at most [`subscription_events`](super::SpokeConfig::subscription_events) and
 /// [`subscription_bytes`](super::SpokeConfig::subscription_bytes) for a slow reader. When that is full it is
-/// taken off the hub, so that no other use of the link has to wait for this reader; after what is held it
-/// yields [`Delivery::Lagged`], subscribes again and yields a [`Delivery::Gap`].
+/// taken off the hub, so that no other use of the link has to wait for this reader; after what is held a live one
+/// yields [`Delivery::Lagged`], subscribes again and yields a [`Delivery::Gap`]. One that was made by
+/// [`Spoke::subscribe_from`](super::Spoke::subscribe_from) goes on behind what it holds: after a lost link and for a slow
+/// reader it yields each event once all the same.
 #[derive(Debug)]
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription {
     key: Key,
-    lane: Arc<Lane<Delivery>>,
+    lane: Arc<Lane<Arrival>>,
     port: Arc<Port>,
+    /// It began at a point of its own, and goes on where it ended.
+    replays: bool,
+    position: Position,
     closed: bool,
 }
 
 impl Subscription {
-    pub(super) fn new(key: Key, lane: Arc<Lane<Delivery>>, port: Arc<Port>) -> Self {
-        Self { key, lane, port, closed: false }
+    pub(super) fn new(key: Key, lane: Arc<Lane<Arrival>>, port: Arc<Port>, replays: bool) -> Self {
+        Self { key, lane, port, replays, position: Position::default(), closed: false }
+    }
+
+    /// The hub has confirmed it, from here on.
+    pub(super) fn begins(&mut self, position: Position) {
+        self.position = position;
+    }
+
+    /// Where the reader stands: behind what [`Subscription::next`] gave last, or where the subscription began. Another one
+    /// that is made [from](super::Spoke::subscribe_from) here, by whatever program, goes on behind it.
+    #[must_use]
+    pub fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// Handles what comes by handlers, as [`Spoke::subscribe_with`](super::Spoke::subscribe_with) does.
+    pub fn handle(self, handlers: Handlers) -> Subscriber {
+        Subscriber::start(self, handlers)
     }
 
     /// Waits for the next event or gap. None: the subscription has ended, [`Subscription::fault`] says why.
     ///
     /// Safe to cancel: nothing is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<Delivery> {
-        match self.lane.take().await {
-            Taken::Item(delivery) => Some(delivery),
-            Taken::Lagged => {
-                self.port.remark(Remark::Drained(self.key));
-                Some(Delivery::Lagged)
+        loop {
+            match self.lane.take().await {
+                Taken::Item(Arrival { delivery, at }) => {
+                    if let Some((hub, seq)) = at {
+                        self.position.reach(&hub, seq);
+                    }
+                    return Some(delivery);
+                }
+                Taken::Lagged => {
+                    self.port.remark(Remark::Drained(self.key));
+                    if !self.replays {
+                        return Some(Delivery::Lagged);
+                    }
+                }
+                Taken::Closed => return None,
             }
-            Taken::Closed => None,
         }
     }
 

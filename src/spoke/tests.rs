@@ -49,6 +49,7 @@ fn limits() -> LinkLimits {
         credit: 64,
         credit_bytes: 4 << 20,
         subscriptions: 64,
+        lease_ms: 30_000,
         ping_ms: 30_000,
         silence_ms: 60_000,
     }
@@ -186,13 +187,13 @@ impl FakeLink {
 
     async fn publish(&mut self) -> (Req, EventId) {
         match self.request().await {
-            Request::Publish { req, event } => (req, event.id),
+            Request::Publish { req, event, .. } => (req, event.id),
             other => panic!("expected a publish: {other:?}"),
         }
     }
 
     async fn committed(&mut self, req: Req, fresh: bool, seq: u64) {
-        self.ok(req, Answer::Published(Published { fresh, timestamp: 1000, seq })).await;
+        self.ok(req, Answer::Published(Published { fresh, timestamp: 1000, seq, state: None })).await;
     }
 }
 

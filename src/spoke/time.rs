@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::{event::Position, wire::Since};
+
 /// A moment in milliseconds since 1970 (UTC), as an event's `timestamp`: made from such a number, or from a
 /// [`SystemTime`], whose fraction of a millisecond is cut off. Whatever takes a time takes either.
 ///
@@ -43,6 +45,18 @@ impl From<SystemTime> for Timestamp {
             // Rounded down too: a fraction before 1970 belongs to the millisecond before.
             Err(before) => -millis(before.duration() + Duration::from_nanos(999_999)),
         })
+    }
+}
+
+impl From<Timestamp> for Since {
+    fn from(time: Timestamp) -> Self {
+        Self::Time(time.as_millis())
+    }
+}
+
+impl From<Position> for Since {
+    fn from(position: Position) -> Self {
+        Self::Position(position)
     }
 }
 

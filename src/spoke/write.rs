@@ -13,7 +13,7 @@ use super::{
     command::{Answering, Command, deadline_in},
 };
 use crate::{
-    event::{Fault, NewEvent, code},
+    event::{Append, Fault, NewEvent, code},
     wire::{Answer, LinkLimits, Req, Request},
 };
 
@@ -23,31 +23,31 @@ const OVERHEAD: usize = 512;
 /// A request that stores something. Under the same ids it may be sent again at any time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Write {
-    Publish(NewEvent),
-    Persist(NewEvent),
+    Publish(Append),
+    Persist(Append),
     Schedule { due: i64, event: NewEvent },
     Batch(Batch),
 }
 
 impl Write {
-    fn events(&self) -> &[NewEvent] {
-        match self {
-            Write::Publish(event) | Write::Persist(event) | Write::Schedule { event, .. } => {
-                std::slice::from_ref(event)
-            }
-            Write::Batch(batch) => batch.events(),
-        }
+    fn events(&self) -> impl Iterator<Item = &NewEvent> {
+        let (one, several) = match self {
+            Write::Publish(append) | Write::Persist(append) => (Some(&append.event), &[][..]),
+            Write::Schedule { event, .. } => (Some(event), &[][..]),
+            Write::Batch(batch) => (None, batch.events()),
+        };
+        one.into_iter().chain(several.iter().map(|append| &append.event))
     }
 
     /// The bytes that it counts for in the hub's window.
     pub(super) fn weight(&self) -> usize {
-        self.events().iter().map(NewEvent::weight).sum()
+        self.events().map(NewEvent::weight).sum()
     }
 
     /// Why a hub with these limits wouldn't take it, or would cut the link of who sends it.
     pub(super) fn beyond(&self, limits: &LinkLimits) -> Option<Fault> {
         let most = limits.data_bytes;
-        if let Some(event) = self.events().iter().find(|event| event.data.len() as u64 > most) {
+        if let Some(event) = self.events().find(|event| event.data.len() as u64 > most) {
             let (id, len) = (&event.id, event.data.len());
             let text = format!(
                 "the data of event {id} has {len} bytes, the hub takes {most}: store it elsewhere and publish where"
@@ -65,8 +65,8 @@ impl Write {
 
     pub(super) fn request(&self, req: Req) -> Request {
         match self.clone() {
-            Write::Publish(event) => Request::Publish { req, event },
-            Write::Persist(event) => Request::Persist { req, event },
+            Write::Publish(Append { event, expect }) => Request::Publish { req, event, expect },
+            Write::Persist(Append { event, expect }) => Request::Persist { req, event, expect },
             Write::Schedule { due, event } => Request::Schedule { req, due, event },
             Write::Batch(batch) => Request::Batch { req, events: batch.into_events() },
         }
@@ -97,7 +97,7 @@ impl Spoke {
     ) -> Result<Answered, PublishError> {
         let waited = deadline.unwrap_or(self.inner.config.publish_deadline);
         let deadline = deadline_in(waited);
-        let bytes = write.weight() + OVERHEAD * write.events().len();
+        let bytes = write.weight() + OVERHEAD * write.events().count();
         let cost = u32::try_from(bytes.min(self.inner.config.publish_buffer.max(1))).unwrap_or(u32::MAX);
         let (answer, answered) = oneshot::channel();
         let handing_over = async {

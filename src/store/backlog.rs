@@ -3,7 +3,7 @@
 use sea_orm::{ConnectionTrait, DbErr, QueryResult};
 
 use super::{
-    Store, StoreError,
+    GroupKey, Store, StoreError,
     sql::{ours, refused, signed, statement, unsigned},
 };
 use crate::event::{Domain, Name, Uid};
@@ -19,6 +19,17 @@ pub struct OpenMark {
     pub name: Name,
 }
 
+/// A page of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OpenMarks {
+    /// By number.
+    pub marks: Vec<OpenMark>,
+    /// Up to this number, itself included, that is all.
+    pub scanned: u64,
+    /// There may be more above that.
+    pub more: bool,
+}
+
 impl Store {
     /// What has no outcome on this hub, above `after` and up to `until`, by number: at most `limit` of it. What npm spokes
     /// have claimed isn't in it. Fewer than `limit`: that was all.
@@ -28,10 +39,12 @@ impl Store {
     pub async fn open_marks(
         &self,
         hub: &Uid,
+        group: GroupKey<'_>,
         after: u64,
         until: u64,
         limit: usize,
-    ) -> Result<Vec<OpenMark>, StoreError> {
+    ) -> Result<OpenMarks, StoreError> {
+        let _ = group;
         // By the condition of the index `event_published_open`, without a look at the data.
         let sql = format!(
             "SELECT p.seq, e.domain, e.name FROM event_published p JOIN event e ON e.id = p.event_id \
@@ -56,6 +69,9 @@ impl Store {
             let rows = self.readers.query_all_raw(statement(sql, values)).await?;
             rows.iter().map(mark).collect::<Result<_, DbErr>>()
         };
-        read.await.map_err(refused("count what waits"))
+        let marks: Vec<OpenMark> = read.await.map_err(refused("count what waits"))?;
+        let more = marks.len() >= limit;
+        let scanned = marks.last().filter(|_| more).map_or(until, |last| last.seq);
+        Ok(OpenMarks { marks, scanned, more })
     }
 }

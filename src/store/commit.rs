@@ -10,6 +10,7 @@ mod outcomes;
 mod publishes;
 mod recurring;
 mod schedules;
+mod tails;
 mod takes;
 #[cfg(test)]
 mod tests;
@@ -61,8 +62,8 @@ impl Store {
     /// ones last, then what npm spokes published, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
     /// what an earlier write schedules or cancels waits for that one, in a transaction of its own.
     ///
-    /// - A publish of an id that is there is answered as a duplicate or a conflict, an unknown `rid` or a lost
-    ///   claim by its error; the others are committed. [`Write::Batch`] is one write: of a refused one nothing is
+    /// - A publish of an id that is there is answered as a duplicate or a conflict; an unknown `rid`, a log that ends
+    ///   otherwise than expected or a lost claim by its error; the others are committed. [`Write::Batch`] is one write: of a refused one nothing is
     ///   there, not even for a later write of the same transaction.
     /// - If the database is locked by somebody else, the batch is tried again three times. Locked for longer,
     ///   full, read-only, out of reach or damaged: all that isn't committed is refused as retryable. If it is full, outcomes
@@ -76,7 +77,7 @@ impl Store {
         // The next part is the last one; parts are answered from the front to the back.
         let mut parts: Vec<Part> = order::parts(&batch)
             .into_iter()
-            .map(|range| Part { look: publishes::answers_later(&batch[range.clone()]), range })
+            .map(|range| Part { look: publishes::looks_first(&batch[range.clone()]), range })
             .collect();
         while let Some(Part { range, look }) = parts.pop() {
             if range.is_empty() {
@@ -160,7 +161,7 @@ fn is_hot(write: &Write) -> bool {
         write,
         Write::Publish { .. }
             | Write::Batch { .. }
-            | Write::Persist(_)
+            | Write::Persist(..)
             | Write::Finish { .. }
             | Write::Attempt(_)
     )
@@ -189,6 +190,7 @@ fn plan(writes: &[Write], mut known: Option<&mut Known>) -> (Vec<Answer>, Script
 async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
     let mut known = if look { Some(Known::read(db, writes).await?) } else { None };
     let (mut answers, script) = plan(writes, known.as_mut());
+    tails::count(db, &mut answers).await?;
     script.run(db).await?;
     schedules::write(db, writes, &mut answers).await?;
     recurring::write(db, writes, &mut answers).await?;

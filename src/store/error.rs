@@ -6,7 +6,7 @@ use sea_orm::DbErr;
 
 use super::time;
 use crate::{
-    event::{EventId, Fault, RecurringName, code},
+    event::{EventId, Fault, LogConflict, RecurringName, code},
     recurrence::RuleError,
 };
 
@@ -25,6 +25,9 @@ pub enum StoreError {
         /// The first field that differs.
         field: &'static str,
     },
+    /// A log doesn't end as a publisher expects.
+    #[error("{0}")]
+    LogConflict(Box<LogConflict>),
     /// `rid` names no event.
     #[error(
         "the event {id:?} answers {rid:?}, which is not stored: publish that one first, or leave `rid` out"
@@ -118,6 +121,31 @@ pub enum StoreError {
         /// The event.
         id: EventId,
     },
+    /// The event isn't dead in this group.
+    #[error(
+        "the event {id:?} is not dead in {}: only what failed for good can be redriven, look at it with `show`",
+        group_text(group)
+    )]
+    NotDead {
+        /// The event.
+        id: EventId,
+        /// The group; empty is the default one.
+        group: String,
+    },
+    /// Another hub serves the event, or none does.
+    #[error("the event {id:?} is not served by this hub but by {}: redrive it there", hub.as_deref().unwrap_or("none"))]
+    ElsewhereServed {
+        /// The event.
+        id: EventId,
+        /// Which hub serves it.
+        hub: Option<String>,
+    },
+    /// No group has this name.
+    #[error("no group has the name {group:?}: it was never made, or it was removed")]
+    GroupNotFound {
+        /// The name.
+        group: String,
+    },
     /// A page token of another query, or a damaged one.
     #[error("the page token belongs to another query or is damaged: start again without one")]
     InvalidPage,
@@ -181,6 +209,10 @@ pub enum StoreError {
     },
 }
 
+fn group_text(group: &str) -> String {
+    if group.is_empty() { "the default group".to_owned() } else { format!("the group {group:?}") }
+}
+
 /// There is no plural of data.
 fn other(field: &str) -> String {
     if field == "data" { "other data".to_owned() } else { format!("another {field}") }
@@ -201,9 +233,13 @@ impl StoreError {
             Self::RecurringNotFound { .. } => code::RECURRING_NOT_FOUND,
             Self::RecurringConflict { .. } => code::RECURRING_CONFLICT,
             Self::TooManyRecurring { .. } => code::TOO_MANY_RECURRING,
+            Self::LogConflict(_) => code::LOG_CONFLICT,
             Self::RidNotFound { .. } => code::RID_NOT_FOUND,
             Self::EventNotFound { .. } => code::EVENT_NOT_FOUND,
             Self::ClaimLost { .. } => code::CLAIM_LOST,
+            Self::NotDead { .. } => code::NOT_DEAD,
+            Self::ElsewhereServed { .. } => code::UNSUPPORTED,
+            Self::GroupNotFound { .. } => code::GROUP_NOT_FOUND,
             Self::InvalidPage => code::INVALID_PAGE,
             Self::Full { .. } => code::DB_FULL,
             Self::Unavailable { .. } | Self::Corrupt { .. } => code::DB_UNAVAILABLE,

@@ -3,7 +3,7 @@
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryResult, Value};
 
 use super::{
-    Store, StoreError,
+    GroupKey, Store, StoreError,
     entity::event,
     sql::{fill, marks, ours, pieces, refused, rounded, signed, statement, unsigned},
     time,
@@ -19,10 +19,23 @@ pub struct OpenEvent {
     pub seq: u64,
     /// Who published it.
     pub publisher: Uid,
-    /// How many of its deliveries to the default group ended without outcome.
+    /// In which round it stands in the group: 1 at first.
+    pub round: u32,
+    /// How many of its deliveries to the group ended without outcome in that round.
     pub attempts: u32,
-    /// It was claimed in the database for a consumer of ours.
+    /// It was claimed in the database for a consumer of ours: in the default group only.
     pub claimed: bool,
+}
+
+/// A page of events without outcome.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OpenPage {
+    /// The events, by number.
+    pub events: Vec<OpenEvent>,
+    /// Up to this number, itself included, nothing else is open: the next page begins after it.
+    pub scanned: u64,
+    /// There may be more above that. A page may be empty and yet have more after it.
+    pub more: bool,
 }
 
 /// How many events there are, and how they ended on one hub.
@@ -66,11 +79,12 @@ impl Store {
     pub async fn open_page(
         &self,
         hub: &Uid,
+        group: GroupKey<'_>,
         after_seq: u64,
         (domain, name): (&Pattern, &Pattern),
         limit: usize,
         max_bytes: usize,
-    ) -> Result<(Vec<OpenEvent>, bool), StoreError> {
+    ) -> Result<OpenPage, StoreError> {
         let mut values = vec![hub.as_str().into(), signed(after_seq).into()];
         let columns = format!(
             "{EVENT}, p.seq, p.publisher, \
@@ -86,13 +100,15 @@ impl Store {
                 event: event_of(row)?,
                 seq: unsigned(row.try_get_by_index(7)?),
                 publisher: Uid::from_stored(row.try_get_by_index::<String>(8)?),
+                round: group.round,
                 attempts: u32::try_from(row.try_get_by_index::<i64>(9)?).unwrap_or(u32::MAX),
                 claimed: row.try_get_by_index(10)?,
             })
         };
-        let events =
+        let events: Vec<OpenEvent> =
             rows.iter().map(open).collect::<Result<_, _>>().map_err(refused("read the open events"))?;
-        Ok((events, more))
+        let scanned = events.last().map_or(after_seq, |last| last.seq);
+        Ok(OpenPage { events, scanned, more })
     }
 
     /// Whether no spoke has claimed one of these events yet.
@@ -147,6 +163,13 @@ pub(super) fn open_tail(domain: &Pattern, name: &Pattern, values: &mut Vec<Value
          WHERE p.v1_hub = ? AND p.seq > ? AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {}",
         ours("p")
     );
+    patterns(domain, name, &mut tail, values);
+    tail.push_str(" ORDER BY p.seq");
+    tail
+}
+
+/// Narrows down to what these patterns may match: to their beginnings, if wildcards stand in the middle.
+pub(super) fn patterns(domain: &Pattern, name: &Pattern, tail: &mut String, values: &mut Vec<Value>) {
     for (column, pattern) in [("domain", domain), ("name", name)] {
         match pattern.literal_beginning() {
             ("", _) => {}
@@ -160,8 +183,6 @@ pub(super) fn open_tail(domain: &Pattern, name: &Pattern, values: &mut Vec<Value
             }
         }
     }
-    tail.push_str(" ORDER BY p.seq");
-    tail
 }
 
 /// Reads at most `limit` rows and `max_bytes`, at least one row; says whether more follow. The weights are

@@ -5,6 +5,8 @@ mod m20261201_000003_reads;
 mod m20261202_000001_claims;
 mod m20261202_000002_schedule;
 mod m20261202_000010_certificate;
+mod m20261203_000001_groups;
+mod m20261203_000002_removed;
 mod m20261203_000003_recurring;
 
 use sea_orm::DynIden;
@@ -24,6 +26,8 @@ impl MigratorTrait for Migrator {
             Box::new(m20261202_000001_claims::Migration),
             Box::new(m20261202_000002_schedule::Migration),
             Box::new(m20261202_000010_certificate::Migration),
+            Box::new(m20261203_000001_groups::Migration),
+            Box::new(m20261203_000002_removed::Migration),
             Box::new(m20261203_000003_recurring::Migration),
         ]
     }

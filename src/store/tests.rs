@@ -7,6 +7,7 @@ mod log;
 mod memory;
 mod opening;
 mod reads;
+mod replays;
 mod rows;
 
 use sea_orm::ConnectionTrait;
@@ -70,12 +71,35 @@ pub(super) fn event(id_text: &str) -> Event {
 }
 
 pub(super) fn publish(event: Event, seq: u64) -> Write {
-    Write::Publish { event, seq, publisher: uid("SPOKE-1"), hub: hub() }
+    Write::Publish { event, seq, publisher: uid("SPOKE-1"), hub: hub(), expect: None }
 }
 
 pub(super) fn finish(event_id: &str, seq: u64, outcome: Outcome) -> Write {
-    let (event_id, consumer) = (id(event_id), uid("SPOKE-2"));
-    Write::Finish { event_id, seq, outcome, consumer, at: AT + 5, attempt: None }
+    ended(event_id, seq, outcome, "SPOKE-2", AT + 5, None)
+}
+
+/// An outcome in the default group.
+pub(super) fn ended(
+    event_id: &str,
+    seq: u64,
+    outcome: Outcome,
+    consumer: &str,
+    at: i64,
+    attempt: Option<AttemptRow>,
+) -> Write {
+    Write::Finish {
+        event_id: id(event_id),
+        seq,
+        outcome,
+        consumer: uid(consumer),
+        at,
+        attempt,
+        hub: hub(),
+        group: String::new(),
+        round: 1,
+        retried: false,
+        letter: None,
+    }
 }
 
 pub(super) fn attempt(event_id: &str, number: u32) -> AttemptRow {
@@ -124,5 +148,7 @@ pub(super) async fn open_page(
     max_bytes: usize,
 ) -> (Vec<OpenEvent>, bool) {
     let any = Pattern::any();
-    store.open_page(&hub(), after, (&any, &any), limit, max_bytes).await.unwrap()
+    let page =
+        store.open_page(&hub(), GroupKey::DEFAULT, after, (&any, &any), limit, max_bytes).await.unwrap();
+    (page.events, page.more)
 }

@@ -76,6 +76,7 @@ impl Store {
                 .and_then(|row| row.success.or(row.failed).or(row.orphan))
                 .map(time::millis),
             attempts: attempts.into_iter().map(|row| AttemptRow::from(row).into()).collect(),
+            groups: Vec::new(),
         };
         Ok(Some((event, trace)))
     }

@@ -2,11 +2,12 @@
 
 use super::{
     deletion::{Delete, Deleted},
+    groups::{Letter, Redriven},
     schedules::Due,
 };
 use crate::{
-    event::{Event, EventId, Outcome, Pattern, RecurringName, Uid},
-    wire::{Association, Attempt, Made, Published, Recur, RecurChange},
+    event::{Event, EventId, Expect, Outcome, Pattern, Pid, RecurringName, Uid},
+    wire::{Association, Attempt, GroupSettings, Made, Published, Recur, RecurChange, Redrive},
 };
 
 /// One thing to write. Many of them share a transaction; see [`Store::commit`](super::Store::commit).
@@ -22,6 +23,8 @@ pub enum Write {
         publisher: Uid,
         /// The hub that dispatches it. Its row in `hub` must exist.
         hub: Uid,
+        /// How the log of its process must end for it to be stored. Of one that is stored nothing is expected.
+        expect: Option<Expect>,
     },
     /// Publish several events, or none of them. One may answer another that stands before it.
     Batch {
@@ -33,9 +36,9 @@ pub enum Write {
         hub: Uid,
     },
     /// Store an event without giving it to a hub. Answered as a publish with the number 0, unless it is published
-    /// already.
-    Persist(Event),
-    /// Record the outcome of an event for the default group.
+    /// already. The log of its process must end as expected, if something is.
+    Persist(Event, Option<Expect>),
+    /// Record the outcome of an event in a group. Answered by [`Written::Finished`].
     Finish {
         /// Which event.
         event_id: EventId,
@@ -50,9 +53,101 @@ pub enum Write {
         at: i64,
         /// The delivery that failed for good, if it did.
         attempt: Option<AttemptRow>,
+        /// The hub that serves the event, and a letter.
+        hub: Uid,
+        /// In which group; empty is the default one.
+        group: String,
+        /// In which round; 1 is the first.
+        round: u32,
+        /// It waited for an attempt: its row in `v1_retry` is to go.
+        retried: bool,
+        /// What to publish with it, unless an event of that id is there already.
+        letter: Option<Box<Letter>>,
     },
     /// Record a delivery that ended without an outcome.
     Attempt(AttemptRow),
+    /// Record a delivery that ended without an outcome, and that the event waits for its next attempt. Refused like a
+    /// [`Write::Finish`] if the event has the outcome of that round, or is gone.
+    Retry {
+        /// The delivery: its group, round and number are those of the row in `v1_retry` too.
+        attempt: AttemptRow,
+        /// The hub that serves the event.
+        hub: Uid,
+        /// Its number there.
+        seq: u64,
+        /// Its process.
+        pid: Pid,
+        /// When it is to be tried again, in milliseconds since 1970.
+        due: i64,
+    },
+    /// Try dead events again, in a new round; those of other hubs are left to them. An event that an npm spoke claimed
+    /// and left is taken back, if it is named. Answered by [`Written::Redriven`].
+    Redrive {
+        /// Which.
+        what: Redrive,
+        /// The hub that serves them.
+        hub: Uid,
+        /// When, in milliseconds since 1970: they are due at once.
+        at: i64,
+        /// Who wants it, for the `log` table.
+        by: Uid,
+        /// At most so many in one transaction, the oldest.
+        most: usize,
+        /// Only those above this number: 0 at first, then [`Redriven::after`]. What died again meanwhile isn't tried
+        /// twice.
+        after: u64,
+    },
+    /// Set what a group does with events that fail; makes a group that isn't there.
+    SetGroup {
+        /// Its name; empty is the default group.
+        name: String,
+        /// All of its settings, as they are from now on.
+        settings: GroupSettings,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Serve again what stands from `start_seq` on, whatever became of it in this named group; pass over what is older.
+    /// Answered by [`Written::Sought`].
+    Seek {
+        /// The group.
+        group: String,
+        /// From which number on, itself included.
+        start_seq: u64,
+        /// The hub that was asked, for the `log` table.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+        /// Who wants it, for the `log` table.
+        by: Uid,
+    },
+    /// Pass over all that waits in this named group below `start_seq`, also for another attempt. Answered by
+    /// [`Written::Purged`].
+    Purge {
+        /// The group.
+        group: String,
+        /// From which number on it goes on, itself included.
+        start_seq: u64,
+        /// The hub that was asked, for the `log` table.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+        /// Who wants it, for the `log` table.
+        by: Uid,
+    },
+    /// Remove a named group: bindings, settings, cursors and what waits for an attempt at once, outcomes and attempts
+    /// in parts. Answered by [`Written::Removed`]. A group of that name must not be made before the last part.
+    RemoveGroup {
+        /// The group.
+        group: String,
+        /// The hub that was asked, for the `log` table.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+        /// Who wants it, for the `log` table.
+        by: Uid,
+        /// At most so many outcomes in one transaction.
+        most: usize,
+    },
     /// Take an event that an npm spoke has put into the database: by two independent claims, each of which one hub
     /// wins. Answered by [`Written::Taken`] or [`Written::NotTaken`].
     Take {
@@ -152,7 +247,8 @@ pub enum Write {
         hub: Uid,
     },
     /// Make a binding, or find the one that already has this group, domain and name. A new one lowers the
-    /// group's cursors below its `start_seq`. `id` is not looked at.
+    /// group's cursors below its `start_seq`, and makes the row of a named group without settings, if it is missing.
+    /// `id` is not looked at.
     Bind(Binding),
     /// Remove a binding.
     Unbind {
@@ -201,13 +297,26 @@ impl Write {
     /// The events that it stores, in their order.
     pub(super) fn stores(&self) -> impl Iterator<Item = &Event> {
         let (one, several) = match self {
-            Self::Publish { event, .. } | Self::Persist(event) | Self::Schedule { event, .. } => {
+            Self::Publish { event, .. } | Self::Persist(event, _) | Self::Schedule { event, .. } => {
                 (Some(event), &[][..])
             }
             Self::Batch { events, .. } => (None, &events[..]),
             _ => (None, &[][..]),
         };
         one.into_iter().chain(several.iter().map(|placed| &placed.event))
+    }
+
+    /// The events that it stores only if their log ends as expected.
+    pub(super) fn expecting(&self) -> impl Iterator<Item = (&Event, &Expect)> {
+        let (one, several) = match self {
+            Self::Publish { event, expect: Some(expect), .. } | Self::Persist(event, Some(expect)) => {
+                (Some((event, expect)), &[][..])
+            }
+            Self::Batch { events, .. } => (None, &events[..]),
+            _ => (None, &[][..]),
+        };
+        let several = several.iter().filter_map(|placed| Some((&placed.event, placed.expect.as_ref()?)));
+        one.into_iter().chain(several)
     }
 }
 
@@ -218,6 +327,16 @@ pub struct Placed {
     pub event: Event,
     /// Its number.
     pub seq: u64,
+    /// How the log of its process must end for it to be stored, where the events before it count.
+    pub expect: Option<Expect>,
+}
+
+impl Placed {
+    /// An event at its place, whatever its log ends with.
+    #[must_use]
+    pub fn new(event: Event, seq: u64) -> Self {
+        Self { event, seq, expect: None }
+    }
 }
 
 /// What became of a [`Write`].
@@ -230,7 +349,27 @@ pub enum Written {
     /// What is gone, and what is left to do.
     Deleted(Deleted),
     /// The outcome is recorded, and it is this one.
-    Finished,
+    Finished {
+        /// The letter was published with it, and is to be dispatched; false: there was none, or its id was there.
+        letter: bool,
+    },
+    /// Events are tried again.
+    Redriven(Redriven),
+    /// The group goes on elsewhere.
+    Sought {
+        /// Its base round from now on.
+        round: u32,
+    },
+    /// What waited is passed over.
+    Purged {
+        /// How many events waited for an attempt.
+        retrying: u64,
+    },
+    /// The group is no more.
+    Removed {
+        /// Outcomes are left: write the same again.
+        more: bool,
+    },
     /// The binding as it stands.
     Bound(Binding),
     /// An event of an npm spoke, and which of its claims were won.
@@ -259,8 +398,8 @@ pub enum Written {
     },
     /// The recurring schedule is changed; when it runs next, if it does.
     Changed(Option<Due<RecurringName>>),
-    /// The event of a recurring schedule that was published by itself, and whether that was done just now.
-    RanExtra(Box<Event>, Published),
+    /// A run of a recurring schedule by itself; its event, if it was published just now.
+    RanExtra(Option<Box<Event>>, Published),
     /// What recurring schedules have published, those that were due.
     Recurred(Vec<Recurred>),
     /// Done.
@@ -404,6 +543,7 @@ impl From<AttemptRow> for Attempt {
     fn from(row: AttemptRow) -> Self {
         Attempt {
             number: row.number,
+            round: row.round,
             group: (!row.group.is_empty()).then(|| crate::event::Group::from_stored(row.group)),
             consumer: row.consumer,
             started: row.started,

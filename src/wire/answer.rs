@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Group, RecurringName, Uid};
+use super::GroupTrace;
+use crate::event::{EventId, Group, RecurringName, Uid};
 
 /// Events of a batch, and of a page, at most.
 pub const MOST_EVENTS: usize = 1_000;
@@ -27,6 +28,84 @@ pub struct Published {
     pub timestamp: i64,
     /// The hub's sequence number; 0 if the event isn't dispatched yet.
     pub seq: u64,
+    /// How the event stands, if it was there already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<PublishState>,
+}
+
+impl Published {
+    /// An event that wasn't there before.
+    #[must_use]
+    pub fn fresh(timestamp: i64, seq: u64) -> Self {
+        Self { fresh: true, timestamp, seq, state: None }
+    }
+}
+
+/// How an event stands that is published again, for the default group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum PublishState {
+    /// It is stored and not published.
+    Persisted,
+    /// It is published at its time.
+    Scheduled,
+    /// It is published and has no outcome yet.
+    Pending,
+    /// An npm spoke has it.
+    Claimed,
+    /// A consumer has done it.
+    Success,
+    /// It failed for good.
+    Dead,
+    /// Nobody wanted it in time.
+    Expired,
+}
+
+impl PublishState {
+    const ALL: [Self; 7] = [
+        Self::Persisted,
+        Self::Scheduled,
+        Self::Pending,
+        Self::Claimed,
+        Self::Success,
+        Self::Dead,
+        Self::Expired,
+    ];
+
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Persisted => "persisted",
+            Self::Scheduled => "scheduled",
+            Self::Pending => "pending",
+            Self::Claimed => "claimed",
+            Self::Success => "success",
+            Self::Dead => "dead",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The state of this word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+/// What a nudge found of an event that it named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nudged {
+    /// The event.
+    pub id: EventId,
+    /// `taken`: it is published by this nudge. `published`: it was before. `unknown`: no such event is committed;
+    /// `unpublished`: it has no row in `event_published`; `scheduled`: it waits for its time; `invalid`: it breaks the
+    /// rules for events.
+    pub state: String,
+    /// What is wrong with it, if it is invalid.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
 }
 
 /// The life of an event: published by whom and when, claimed by whom, attempts with errors, outcome.
@@ -55,13 +134,28 @@ pub struct Trace {
     pub ended: Option<i64>,
     /// Deliveries that ended without success, oldest first; at most the last 20.
     pub attempts: Vec<Attempt>,
+    /// How it stands in each group that wants it, the default one first; at most the first 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupTrace>,
+}
+
+fn first() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_first(round: &u32) -> bool {
+    *round == 1
 }
 
 /// A delivery that ended without success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// 1 is the first.
+    /// 1 is the first of its round.
     pub number: u32,
+    /// 1 at first, one more after each redrive.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub round: u32,
     /// The group; none is the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,

@@ -45,6 +45,8 @@ pub struct LinkLimits {
     pub credit_bytes: u64,
     /// Subscriptions and consumers of one link.
     pub subscriptions: u32,
+    /// A claim without a word of its holder for so long is offered again, unless the consumer asked for another time.
+    pub lease_ms: u64,
     /// Each end pings when it has sent nothing for so long.
     pub ping_ms: u64,
     /// Each end cuts the link when it has received nothing for so long.

@@ -6,10 +6,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Association, Deletion, Ended, Hello, HubAddress, LogQuery, Made, OutcomeOptions, Published, Recur,
-    RecurChange, RecurringShown, RecurringState, Renewed, Trace, Wait, Welcome,
+    Association, Backlog, BacklogQuery, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction,
+    GroupChanged, Hello, HubAddress, LogQuery, Made, Nudged, OutcomeOptions, Published, Recur, RecurChange,
+    RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed, StartAt, SubscribeOptions, Trace, Wait,
+    Welcome,
 };
-use crate::event::{Data, Domain, Event, EventId, Fault, Group, NewEvent, Pattern, Pid, RecurringName};
+use crate::event::{
+    Append, Data, Domain, Event, EventId, Expect, Fault, Group, NewEvent, Pattern, Pid, RecurringName,
+};
 
 /// The number of a request, chosen by the client, echoed by the answer.
 pub type Req = u64;
@@ -26,6 +30,21 @@ pub struct ConsumeOptions {
     /// How many handlers run at once: of what a lost link returns, so many count as attempts.
     #[serde(default = "one")]
     pub concurrency: u32,
+    /// How long a claim is held without a word of its holder, in milliseconds, within 1 second and 1 hour; none: the
+    /// hub's `lease`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<u64>,
+    /// Named groups only: where a binding starts that is made by this `consume`; none: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<StartAt>,
+}
+
+impl ConsumeOptions {
+    /// So much credit and so many handlers, with what else is usual.
+    #[must_use]
+    pub fn new(credit: u32, concurrency: u32) -> Self {
+        Self { credit, concurrency, lease: None, from: None }
+    }
 }
 
 fn one() -> u32 {
@@ -38,6 +57,12 @@ pub struct NackOptions {
     /// Error text, cut at 8 KiB.
     #[serde(default)]
     pub reason: String,
+    /// How long the next attempt waits at least, in milliseconds; none: as the group's back-off says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<u64>,
+    /// No further attempt: the event is dead now.
+    #[serde(default, rename = "final", skip_serializing_if = "std::ops::Not::not")]
+    pub is_final: bool,
 }
 
 /// Client to hub.
@@ -49,14 +74,16 @@ pub enum Request {
     Ping(u64),
     /// `pong, n`.
     Pong(u64),
-    /// `publish, req, id, domain, name, pid, rid, data`.
+    /// `publish, req, id, domain, name, pid, rid, data`, and `{json}` if there is something to say in it.
     Publish {
         /// Request number.
         req: Req,
         /// The event.
         event: NewEvent,
+        /// How the log of its process must end.
+        expect: Option<Expect>,
     },
-    /// `subscribe, req, sub, domain, name`.
+    /// `subscribe, req, sub, domain, name` or `subscribe, req, sub, domain, name, {json}`.
     Subscribe {
         /// Request number.
         req: Req,
@@ -66,6 +93,8 @@ pub enum Request {
         domain: Pattern,
         /// Of which names.
         name: Pattern,
+        /// From where on; without the unit it is live.
+        options: SubscribeOptions,
     },
     /// `unsubscribe, req, sub`.
     Unsubscribe {
@@ -113,6 +142,49 @@ pub enum Request {
         /// Why.
         options: NackOptions,
     },
+    /// `extend, req, token, {json}`: the claim is held for longer.
+    Extend {
+        /// Request number.
+        req: Req,
+        /// Which claim.
+        token: Token,
+        /// For how long.
+        options: ExtendOptions,
+    },
+    /// `group, req, group, {json}`: changes a group; an empty one is the default group.
+    Group {
+        /// Request number.
+        req: Req,
+        /// Which group, or the default one.
+        group: Option<Group>,
+        /// What to do with it.
+        action: GroupAction,
+    },
+    /// `backlog, req, {json}`: how groups stand.
+    Backlog {
+        /// Request number.
+        req: Req,
+        /// Which groups.
+        query: BacklogQuery,
+    },
+    /// `dead, req, {json}, page, limit`: a page of dead events, the oldest first; `page` is empty at first.
+    Dead {
+        /// Request number.
+        req: Req,
+        /// Which of them.
+        query: DeadQuery,
+        /// Where to go on: what the page before said; empty: from the start.
+        page: String,
+        /// At most so many; the hub's own limits hold too.
+        limit: u32,
+    },
+    /// `redrive, req, {json}`: dead events are tried again, in a new round.
+    Redrive {
+        /// Request number.
+        req: Req,
+        /// Which.
+        what: Redrive,
+    },
     /// `release, req, token`: handed back unstarted; counts as no attempt.
     Release {
         /// Request number.
@@ -156,15 +228,18 @@ pub enum Request {
     Batch {
         /// Request number.
         req: Req,
-        /// The events, at least one and at most [`MOST_EVENTS`](super::MOST_EVENTS).
-        events: Vec<NewEvent>,
+        /// The events, at least one and at most [`MOST_EVENTS`](super::MOST_EVENTS), each with what is expected of its
+        /// log, where those before it in the batch count.
+        events: Vec<Append>,
     },
-    /// `persist, req, id, domain, name, pid, rid, data`: stored, not published.
+    /// `persist, req, id, domain, name, pid, rid, data`, and `{json}` as for publish: stored, not published.
     Persist {
         /// Request number.
         req: Req,
         /// The event.
         event: NewEvent,
+        /// How the log of its process must end.
+        expect: Option<Expect>,
     },
     /// `schedule, req, due, id, domain, name, pid, rid, data`: published at its time.
     Schedule {
@@ -277,6 +352,14 @@ pub enum Request {
         /// What.
         what: Deletion,
     },
+    /// `nudge, req`, or `nudge, req, [json, …]` with ids: what an application has put into the database itself is to be
+    /// published now.
+    Nudge {
+        /// Request number.
+        req: Req,
+        /// The events, which are committed, at most [`MOST_EVENTS`](super::MOST_EVENTS); none: whatever is old enough.
+        ids: Vec<EventId>,
+    },
 }
 
 /// Hub to client.
@@ -318,6 +401,13 @@ pub enum Reply {
         /// The event.
         event: Event,
     },
+    /// `gap, sub, {json}`: events that a subscription with a `from` asked for, and that retention has removed.
+    Gap {
+        /// Which subscription.
+        sub: Sub,
+        /// What is gone.
+        removed: RemovedEvents,
+    },
     /// `claim, sub, token, attempt, seq, <event>`: for a consumer.
     Claim {
         /// Which consumer.
@@ -343,10 +433,10 @@ pub enum Reply {
 /// What an `ok` carries besides its number; its first unit, if there is one, names the form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// Nothing: unsubscribe, stop, ack, nack, release, cancel, associate, dissociate, recur-pause, recur-resume,
+    /// Nothing: unsubscribe, stop, ack, nack, extend, release, cancel, associate, dissociate, recur-pause, recur-resume,
     /// recur-remove, and read and wait after their `item`.
     Done,
-    /// `committed, timestamp, seq` or `duplicate, timestamp, seq`: publish, recur-run, and persist with 0 for `seq`.
+    /// `committed, timestamp, seq` or `duplicate, timestamp, seq, state`: publish, recur-run, and persist with 0 for `seq`.
     Published(Published),
     /// `batch, [json, …]`: what became of each event of a batch, in its order.
     Batch(Vec<Published>),
@@ -387,8 +477,28 @@ pub enum Answer {
     },
     /// `outcome, {json}`: outcome. `pending` in place of the JSON, if nothing was to be waited for.
     Outcome(Option<Box<Ended>>),
+    /// `group, {json}`: group.
+    Group(Box<GroupChanged>),
+    /// `backlog, [json, …]`: backlog; the default group first, then the others by name.
+    Backlog(Vec<Backlog>),
+    /// `dead, [json, …], next`: dead. An empty `next`: that was the last page.
+    Dead {
+        /// The events.
+        dead: Vec<Dead>,
+        /// Where to go on.
+        next: String,
+    },
+    /// `redriven, count`: redrive, with the number of events that are tried again.
+    Redriven(u64),
     /// `deleted, count`: delete, with the number of events that are gone.
     Deleted(u64),
+    /// `nudged, taken, [json, …]`: nudge, with how many were taken, and how each of those stands that were named.
+    Nudged {
+        /// How many are published by it.
+        taken: u64,
+        /// Those that were named, in their order.
+        events: Vec<Nudged>,
+    },
     /// `position, seq`: subscribe and consume. Events above it are delivered from here on.
     Position(u64),
     /// `page, next`: log. Empty: that was the last page.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::{
-    Answer, ControlCharacter, HubAddress, Made, Published, Record, RecordFault, Reply,
+    Answer, ControlCharacter, HubAddress, Made, PublishState, Published, Record, RecordFault, Reply,
     encode::{Writer, claim_head, event_head, event_tail},
     fields::{Fields, json, json_list, number, positive, short, time},
 };
@@ -20,6 +20,7 @@ const FORMS: &[(&str, &str)] = &[
     ("item", "req, id, timestamp, domain, name, pid, rid, data"),
     ("err", "req, code, message, retry"),
     ("event", "subs, seq, id, timestamp, domain, name, pid, rid, data"),
+    ("gap", "sub, json"),
     ("claim", "sub, token, attempt, seq, id, timestamp, domain, name, pid, rid, data"),
     ("online", "id, host, port"),
     ("drain", ""),
@@ -43,10 +44,17 @@ impl Reply {
                 let record = Writer::new(out, "ok").number(*req);
                 match answer {
                     Answer::Done => record,
-                    Answer::Published(Published { fresh, timestamp, seq }) => record
-                        .text(if *fresh { "committed" } else { "duplicate" })
-                        .time(*timestamp)
-                        .number(*seq),
+                    Answer::Published(Published { fresh, timestamp, seq, state }) => {
+                        let record = record
+                            .text(if *fresh { "committed" } else { "duplicate" })
+                            .time(*timestamp)
+                            .number(*seq);
+                        match state {
+                            Some(state) => record.text(state.as_str()),
+                            None => record,
+                        }
+                    }
+                    Answer::Nudged { taken, events } => record.text("nudged").number(*taken).json(events),
                     Answer::Position(seq) => record.text("position").number(*seq),
                     Answer::Page(next) => record.text("page").text(next),
                     Answer::Batch(published) => record.text("batch").json(published),
@@ -68,6 +76,10 @@ impl Reply {
                     Answer::Pids { pids, next } => record.text("pids").json(pids).text(next),
                     Answer::Outcome(Some(ended)) => record.text("outcome").json(ended),
                     Answer::Outcome(None) => record.text("outcome").text("pending"),
+                    Answer::Group(changed) => record.text("group").json(changed),
+                    Answer::Backlog(groups) => record.text("backlog").json(groups),
+                    Answer::Dead { dead, next } => record.text("dead").json(dead).text(next),
+                    Answer::Redriven(count) => record.text("redriven").number(*count),
                     Answer::Deleted(count) => record.text("deleted").number(*count),
                     Answer::Trace(trace) => record.text("trace").json(trace),
                     Answer::Renewed(renewed) => record.text("renewed").json(renewed),
@@ -80,6 +92,7 @@ impl Reply {
                 out.extend_from_slice(&event_tail(event));
                 return Ok(());
             }
+            Self::Gap { sub, removed } => Writer::new(out, "gap").number((*sub).into()).json(removed),
             Self::Claim { sub, token, attempt, seq, event } => {
                 claim_head(out, *sub, *token, *attempt, *seq);
                 out.extend_from_slice(&event_tail(event));
@@ -124,6 +137,9 @@ impl Reply {
                 seq: number("seq", seq)?,
                 event: read_event(&fields, event)?,
             },
+            ("gap", [sub, removed]) => {
+                Self::Gap { sub: number("sub", sub)?, removed: json("json", removed)? }
+            }
             ("claim", [sub, token, attempt, seq, event @ ..]) if event.len() == 7 => Self::Claim {
                 sub: number("sub", sub)?,
                 token: number("token", token)?,
@@ -146,11 +162,18 @@ impl Reply {
 fn read_answer(units: &[&str]) -> Result<Answer, RecordFault> {
     Ok(match units {
         [] => Answer::Done,
-        [form @ ("committed" | "duplicate"), timestamp, seq] => Answer::Published(Published {
-            fresh: *form == "committed",
-            timestamp: time("timestamp", timestamp)?,
-            seq: number("seq", seq)?,
-        }),
+        [form @ ("committed" | "duplicate"), timestamp, seq, state @ ..] if state.len() < 2 => {
+            Answer::Published(Published {
+                fresh: *form == "committed",
+                timestamp: time("timestamp", timestamp)?,
+                seq: number("seq", seq)?,
+                // A word that is newer than this client says nothing to it.
+                state: state.first().and_then(|word| PublishState::of(word)),
+            })
+        }
+        ["nudged", taken, events] => {
+            Answer::Nudged { taken: number("taken", taken)?, events: json_list("nudged", events)? }
+        }
         ["position", seq] => Answer::Position(number("seq", seq)?),
         ["page", next] => Answer::Page((*next).to_owned()),
         ["batch", published] => Answer::Batch(json_list("batch", published)?),
@@ -179,6 +202,10 @@ fn read_answer(units: &[&str]) -> Result<Answer, RecordFault> {
         },
         ["outcome", "pending"] => Answer::Outcome(None),
         ["outcome", ended] => Answer::Outcome(Some(Box::new(json("outcome", ended)?))),
+        ["group", changed] => Answer::Group(Box::new(json("group", changed)?)),
+        ["backlog", groups] => Answer::Backlog(json_list("backlog", groups)?),
+        ["dead", dead, next] => Answer::Dead { dead: json_list("dead", dead)?, next: (*next).to_owned() },
+        ["redriven", count] => Answer::Redriven(number("redriven", count)?),
         ["deleted", count] => Answer::Deleted(number("deleted", count)?),
         ["renewed", renewed] => Answer::Renewed(Box::new(json("renewed", renewed)?)),
         ["trace", trace] => Answer::Trace(Box::new(json("trace", trace)?)),

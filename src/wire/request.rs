@@ -4,13 +4,15 @@ mod batch;
 mod recur;
 
 use bytes::BytesMut;
+use serde::{Deserialize, Serialize};
 
 use super::{
-    ControlCharacter, Hello, MAX_FREE_TEXT, NackOptions, Record, RecordFault, Refusal, Req, Request,
+    ControlCharacter, Hello, MAX_FREE_TEXT, MOST_EVENTS, NackOptions, Record, RecordFault, Refusal, Req,
+    Request, SubscribeOptions,
     encode::{Writer, cut, cut_client},
-    fields::{Fields, json, number, positive, short, time},
+    fields::{Fields, json, json_list, number, positive, short, time},
 };
-use crate::event::{Data, Domain, EventId, Fault, Group, Name, NewEvent, Pattern, Pid, code};
+use crate::event::{Data, Domain, EventId, Expect, Fault, Group, Name, NewEvent, Pattern, Pid, code};
 
 /// The units that each verb takes.
 const FORMS: &[(&str, &str)] = &[
@@ -18,13 +20,18 @@ const FORMS: &[(&str, &str)] = &[
     ("ping", "n"),
     ("pong", "n"),
     ("publish", "req, id, domain, name, pid, rid, data"),
-    ("subscribe", "req, sub, domain, name"),
+    ("subscribe", "req, sub, domain, name (and json)"),
     ("unsubscribe", "req, sub"),
     ("consume", "req, sub, group, domain, name, json"),
     ("stop", "req, sub"),
     ("ack", "req, token"),
     ("nack", "req, token, json"),
+    ("extend", "req, token, json"),
     ("release", "req, token"),
+    ("group", "req, group, json"),
+    ("backlog", "req, json"),
+    ("dead", "req, json, page, limit"),
+    ("redrive", "req, json"),
     ("read", "req, id"),
     ("log", "req, json, page, limit"),
     ("show", "req, id"),
@@ -46,6 +53,7 @@ const FORMS: &[(&str, &str)] = &[
     ("associate", "req, id, json"),
     ("dissociate", "req, id, json"),
     ("delete", "req, json"),
+    ("nudge", "req, ids"),
 ];
 
 /// What a hub takes besides the limits of a record.
@@ -77,7 +85,12 @@ impl Request {
             Self::Stop { .. } => "stop",
             Self::Ack { .. } => "ack",
             Self::Nack { .. } => "nack",
+            Self::Extend { .. } => "extend",
             Self::Release { .. } => "release",
+            Self::Group { .. } => "group",
+            Self::Backlog { .. } => "backlog",
+            Self::Dead { .. } => "dead",
+            Self::Redrive { .. } => "redrive",
             Self::Read { .. } => "read",
             Self::Log { .. } => "log",
             Self::Show { .. } => "show",
@@ -97,6 +110,7 @@ impl Request {
             Self::Associate { .. } => "associate",
             Self::Dissociate { .. } => "dissociate",
             Self::Delete { .. } => "delete",
+            Self::Nudge { .. } => "nudge",
         }
     }
 
@@ -112,7 +126,12 @@ impl Request {
             | Self::Stop { req, .. }
             | Self::Ack { req, .. }
             | Self::Nack { req, .. }
+            | Self::Extend { req, .. }
             | Self::Release { req, .. }
+            | Self::Group { req, .. }
+            | Self::Backlog { req, .. }
+            | Self::Dead { req, .. }
+            | Self::Redrive { req, .. }
             | Self::Read { req, .. }
             | Self::Log { req, .. }
             | Self::Show { req, .. }
@@ -131,7 +150,8 @@ impl Request {
             | Self::Outcome { req, .. }
             | Self::Associate { req, .. }
             | Self::Dissociate { req, .. }
-            | Self::Delete { req, .. } => Some(*req),
+            | Self::Delete { req, .. }
+            | Self::Nudge { req, .. } => Some(*req),
         }
     }
 
@@ -147,13 +167,21 @@ impl Request {
                 record.number(super::VERSION.into()).json(&Hello { client })
             }
             Self::Ping(n) | Self::Pong(n) => record.number(*n),
-            Self::Publish { req, event } | Self::Persist { req, event } => {
-                new_event(record.number(*req), event)
+            Self::Publish { req, event, expect } | Self::Persist { req, event, expect } => {
+                let record = new_event(record.number(*req), event);
+                match expect {
+                    Some(_) => record.json(&PublishOptions { expect: expect.clone() }),
+                    None => record,
+                }
             }
+            Self::Nudge { req, ids } if ids.is_empty() => record.number(*req),
+            Self::Nudge { req, ids } => record.number(*req).json(ids),
             Self::Schedule { req, due, event } => new_event(record.number(*req).time(*due), event),
             Self::Batch { req, events } => record.number(*req).json(events),
-            Self::Subscribe { req, sub, domain, name } => {
-                record.number(*req).number((*sub).into()).text(domain.as_str()).text(name.as_str())
+            Self::Subscribe { req, sub, domain, name, options } => {
+                let record =
+                    record.number(*req).number((*sub).into()).text(domain.as_str()).text(name.as_str());
+                if *options == SubscribeOptions::default() { record } else { record.json(options) }
             }
             Self::Unsubscribe { req, sub } | Self::Stop { req, sub } => {
                 record.number(*req).number((*sub).into())
@@ -168,8 +196,17 @@ impl Request {
             Self::Ack { req, token } | Self::Release { req, token } => record.number(*req).number(*token),
             Self::Nack { req, token, options } => {
                 let reason = cut(&options.reason, MAX_FREE_TEXT).to_owned();
-                record.number(*req).number(*token).json(&NackOptions { reason })
+                record.number(*req).number(*token).json(&NackOptions { reason, ..*options })
             }
+            Self::Extend { req, token, options } => record.number(*req).number(*token).json(options),
+            Self::Group { req, group, action } => {
+                record.number(*req).text(group.as_deref().unwrap_or_default()).json(action)
+            }
+            Self::Backlog { req, query } => record.number(*req).json(query),
+            Self::Dead { req, query, page, limit } => {
+                record.number(*req).json(query).text(page).number((*limit).into())
+            }
+            Self::Redrive { req, what } => record.number(*req).json(what),
             Self::Renew { req, key } => record.number(*req).text(key),
             Self::Read { req, id } | Self::Show { req, id } | Self::Cancel { req, id } => {
                 record.number(*req).text(id)
@@ -230,11 +267,17 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         }
         ("ping", [n]) => Request::Ping(number("n", n)?),
         ("pong", [n]) => Request::Pong(number("n", n)?),
-        ("publish", [number, event @ ..]) if event.len() == 6 => {
-            Request::Publish { req: req(number)?, event: read_event(fields, event, limits)? }
+        ("publish", &[number, id, domain, name, pid, rid, data, ref options @ ..]) if options.len() < 2 => {
+            // First: a separator within the data is a unit too many, not half of them.
+            let expect = read_expect(options)?;
+            let event = read_event(fields, &[id, domain, name, pid, rid, data], limits)?;
+            Request::Publish { req: req(number)?, event, expect }
         }
-        ("persist", [number, event @ ..]) if event.len() == 6 => {
-            Request::Persist { req: req(number)?, event: read_event(fields, event, limits)? }
+        ("persist", &[number, id, domain, name, pid, rid, data, ref options @ ..]) if options.len() < 2 => {
+            // First: a separator within the data is a unit too many, not half of them.
+            let expect = read_expect(options)?;
+            let event = read_event(fields, &[id, domain, name, pid, rid, data], limits)?;
+            Request::Persist { req: req(number)?, event, expect }
         }
         ("schedule", [number, due, event @ ..]) if event.len() == 6 => Request::Schedule {
             req: req(number)?,
@@ -247,17 +290,23 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         ("cancel", &[number, id]) => {
             Request::Cancel { req: req(number)?, id: EventId::parse(fields.shared(id))? }
         }
-        ("subscribe", &[number, id, domain, name]) => Request::Subscribe {
-            req: req(number)?,
-            sub: sub(id)?,
-            domain: Pattern::parse(fields.shared(domain))?,
-            name: Pattern::parse(fields.shared(name))?,
-        },
+        ("subscribe", &[number, id, domain, name, ref options @ ..]) if options.len() < 2 => {
+            Request::Subscribe {
+                req: req(number)?,
+                sub: sub(id)?,
+                domain: Pattern::parse(fields.shared(domain))?,
+                name: Pattern::parse(fields.shared(name))?,
+                options: match options {
+                    [options] => json("json", options)?,
+                    _ => SubscribeOptions::default(),
+                },
+            }
+        }
         ("unsubscribe", [number, id]) => Request::Unsubscribe { req: req(number)?, sub: sub(id)? },
         ("consume", &[number, id, group, domain, name, options]) => Request::Consume {
             req: req(number)?,
             sub: sub(id)?,
-            group: if group.is_empty() { None } else { Some(Group::parse(fields.shared(group))?) },
+            group: read_group(fields, group)?,
             domain: Pattern::parse(fields.shared(domain))?,
             name: Pattern::parse(fields.shared(name))?,
             options: json("json", options)?,
@@ -265,10 +314,30 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         ("stop", [number, id]) => Request::Stop { req: req(number)?, sub: sub(id)? },
         ("ack", [number, claim]) => Request::Ack { req: req(number)?, token: token(claim)? },
         ("nack", [number, claim, options]) => {
-            let NackOptions { reason } = json("json", options)?;
-            let reason = cut(&reason, MAX_FREE_TEXT).to_owned();
-            Request::Nack { req: req(number)?, token: token(claim)?, options: NackOptions { reason } }
+            let options: NackOptions = json("json", options)?;
+            let reason = cut(&options.reason, MAX_FREE_TEXT).to_owned();
+            Request::Nack {
+                req: req(number)?,
+                token: token(claim)?,
+                options: NackOptions { reason, ..options },
+            }
         }
+        ("extend", [number, claim, options]) => {
+            Request::Extend { req: req(number)?, token: token(claim)?, options: json("json", options)? }
+        }
+        ("group", &[number, group, action]) => Request::Group {
+            req: req(number)?,
+            group: read_group(fields, group)?,
+            action: json("json", action)?,
+        },
+        ("backlog", [number, query]) => Request::Backlog { req: req(number)?, query: json("json", query)? },
+        ("dead", &[n, query, page, limit]) => Request::Dead {
+            req: req(n)?,
+            query: json("json", query)?,
+            page: page.to_owned(),
+            limit: positive("limit", limit)?,
+        },
+        ("redrive", [number, what]) => Request::Redrive { req: req(number)?, what: json("json", what)? },
         ("release", [number, claim]) => Request::Release { req: req(number)?, token: token(claim)? },
         ("read", &[number, id]) => {
             Request::Read { req: req(number)?, id: EventId::parse(fields.shared(id))? }
@@ -309,9 +378,43 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
             id: EventId::parse(fields.shared(id))?,
             with: json("json", with)?,
         },
+        ("nudge", [number]) => Request::Nudge { req: req(number)?, ids: Vec::new() },
+        ("nudge", [number, ids]) => Request::Nudge { req: req(number)?, ids: read_ids(ids)? },
         ("delete", [number, what]) => Request::Delete { req: req(number)?, what: json("json", what)? },
         _ => return Err(fields.misfit(FORMS).into()),
     })
+}
+
+/// An empty group is the default one.
+fn read_group(fields: &Fields<'_>, group: &str) -> Result<Option<Group>, Fault> {
+    Ok(if group.is_empty() { None } else { Some(Group::parse(fields.shared(group))?) })
+}
+
+/// What a publish or a persist may say besides its event.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PublishOptions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expect: Option<Expect>,
+}
+
+fn read_expect(options: &[&str]) -> Result<Option<Expect>, Fault> {
+    match options {
+        [] => Ok(None),
+        [options, ..] => Ok(json::<PublishOptions>("json", options)?.expect),
+    }
+}
+
+/// The ids of a nudge: some, each once.
+fn read_ids(text: &str) -> Result<Vec<EventId>, Fault> {
+    let ids: Vec<EventId> = json_list("ids", text)?;
+    if ids.is_empty() || ids.len() > MOST_EVENTS {
+        return Err(Fault::refused(
+            code::INVALID_BATCH,
+            format!("the nudge names {} events: name 1 to {MOST_EVENTS} in one, or send no list", ids.len()),
+        ));
+    }
+    Ok(ids)
 }
 
 fn read_event(fields: &Fields<'_>, units: &[&str], limits: &ParseLimits) -> Result<NewEvent, Fault> {

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
-use proptest::{collection::vec, option, prelude::*};
+use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::*;
-use crate::event::{Data, Domain, Event, EventId, Fault, Group, Name, NewEvent, Pattern, Pid, Retry, Uid};
+use crate::event::{
+    Append, Data, Domain, Event, EventId, Expect, Fault, Group, Name, NewEvent, Pattern, Pid, Position,
+    Retry, Uid,
+};
 
 fn records(bytes: &[u8]) -> Vec<Record> {
     let mut reader = Reader::new(Limits::default());
@@ -97,24 +100,40 @@ fn request() -> impl Strategy<Value = Request> {
         short().prop_map(|client| Request::Hello(Hello { client })),
         any::<u64>().prop_map(Request::Ping),
         any::<u64>().prop_map(Request::Pong),
-        (req(), new_event()).prop_map(|(req, event)| Request::Publish { req, event }),
-        (req(), sub(), pattern(), pattern()).prop_map(|(req, sub, domain, name)| Request::Subscribe {
+        (req(), new_event(), expect()).prop_map(|(req, event, expect)| Request::Publish {
             req,
-            sub,
-            domain,
-            name
+            event,
+            expect
         }),
-        (req(), sub()).prop_map(|(req, sub)| Request::Unsubscribe { req, sub }),
-        (req(), sub(), option::of(text::<Group>()), pattern(), pattern(), any::<(u32, u32)>()).prop_map(
-            |(req, sub, group, domain, name, (credit, concurrency))| {
-                let options = ConsumeOptions { credit, concurrency };
-                Request::Consume { req, sub, group, domain, name, options }
+        (req(), sub(), pattern(), pattern(), option::of(since())).prop_map(
+            |(req, sub, domain, name, from)| {
+                Request::Subscribe { req, sub, domain, name, options: SubscribeOptions { from } }
             }
         ),
+        (req(), sub()).prop_map(|(req, sub)| Request::Unsubscribe { req, sub }),
+        (
+            req(),
+            sub(),
+            option::of(text::<Group>()),
+            pattern(),
+            pattern(),
+            any::<(u32, u32)>(),
+            option::of(start_at())
+        )
+            .prop_map(|(req, sub, group, domain, name, (credit, concurrency), from)| {
+                let lease = from.as_ref().map(|_| u64::from(credit));
+                let options = ConsumeOptions { credit, concurrency, lease, from };
+                Request::Consume { req, sub, group, domain, name, options }
+            }),
         (req(), sub()).prop_map(|(req, sub)| Request::Stop { req, sub }),
         (req(), token()).prop_map(|(req, token)| Request::Ack { req, token }),
-        (req(), token(), short()).prop_map(|(req, token, reason)| {
-            Request::Nack { req, token, options: NackOptions { reason } }
+        (req(), token(), short(), any::<(Option<u64>, bool)>()).prop_map(
+            |(req, token, reason, (delay, is_final))| {
+                Request::Nack { req, token, options: NackOptions { reason, delay, is_final } }
+            }
+        ),
+        (req(), token(), any::<Option<u64>>()).prop_map(|(req, token, lease)| {
+            Request::Extend { req, token, options: ExtendOptions { lease } }
         }),
         (req(), token()).prop_map(|(req, token)| Request::Release { req, token }),
         (req(), text()).prop_map(|(req, id)| Request::Read { req, id }),
@@ -123,6 +142,64 @@ fn request() -> impl Strategy<Value = Request> {
         (req(), text()).prop_map(|(req, id)| Request::Show { req, id }),
         (req(), "[ -~]{0,80}").prop_map(|(req, key)| Request::Renew { req, key }),
         later_request(),
+        group_request(),
+    ]
+}
+
+fn start_at() -> impl Strategy<Value = StartAt> {
+    prop_oneof![Just(StartAt::All), any::<i64>().prop_map(StartAt::Time), text().prop_map(StartAt::Id)]
+}
+
+fn settings() -> impl Strategy<Value = GroupSettings> {
+    let letter = option::of("[a-z.]{0,9}");
+    (any::<(Option<u32>, Option<u64>, Option<u64>)>(), any::<(Option<bool>, Option<bool>)>(), letter)
+        .prop_map(|((max_attempts, delay, max_delay), (key_order, dead_blocks), dead_letter)| GroupSettings {
+            max_attempts,
+            delay,
+            max_delay,
+            key_order,
+            dead_blocks,
+            dead_letter,
+        })
+}
+
+/// Requests about groups.
+fn group_request() -> impl Strategy<Value = Request> {
+    let req = || 1..=u64::MAX;
+    let group = || option::of(text::<Group>());
+    let action = prop_oneof![
+        settings().prop_map(GroupAction::Set),
+        start_at().prop_map(GroupAction::Seek),
+        Just(GroupAction::Purge {}),
+        Just(GroupAction::Remove {}),
+        (pattern(), pattern()).prop_map(|(domain, name)| GroupAction::Unbind { domain, name }),
+    ];
+    let narrow = || (option::of(pattern()), option::of(pattern()));
+    prop_oneof![
+        (req(), group(), action).prop_map(|(req, group, action)| Request::Group { req, group, action }),
+        (req(), option::of("[a-z]{0,9}"))
+            .prop_map(|(req, group)| Request::Backlog { req, query: BacklogQuery { group } }),
+        (req(), group(), narrow(), "[ -~]{0,80}", 1..=u32::MAX).prop_map(
+            |(req, group, (domain, name), page, limit)| {
+                Request::Dead { req, query: DeadQuery { group, domain, name }, page, limit }
+            }
+        ),
+        (req(), group(), option::of(text()), narrow()).prop_map(|(req, group, id, (domain, name))| {
+            Request::Redrive { req, what: Redrive { group, id, domain, name } }
+        }),
+    ]
+}
+
+fn since() -> impl Strategy<Value = Since> {
+    prop_oneof![
+        Just(Since::All),
+        any::<i64>().prop_map(Since::Time),
+        text().prop_map(Since::Id),
+        vec((text::<Uid>(), any::<u64>()), 0..3).prop_map(|read| {
+            let mut position = Position::default();
+            read.iter().for_each(|(hub, seq)| position.reach(hub, *seq));
+            Since::Position(position)
+        }),
     ]
 }
 
@@ -130,8 +207,15 @@ fn request() -> impl Strategy<Value = Request> {
 fn later_request() -> impl Strategy<Value = Request> {
     let req = || 1..=u64::MAX;
     prop_oneof![
-        (req(), vec(new_event(), 1..5)).prop_map(|(req, events)| Request::Batch { req, events }),
-        (req(), new_event()).prop_map(|(req, event)| Request::Persist { req, event }),
+        (req(), vec((new_event(), expect()), 1..5)).prop_map(|(req, events)| {
+            let append = |(event, expect)| Append { event, expect };
+            Request::Batch { req, events: events.into_iter().map(append).collect() }
+        }),
+        (req(), new_event(), expect()).prop_map(|(req, event, expect)| Request::Persist {
+            req,
+            event,
+            expect
+        }),
         (req(), any::<i64>(), new_event()).prop_map(|(req, due, event)| Request::Schedule {
             req,
             due,
@@ -165,7 +249,20 @@ fn later_request() -> impl Strategy<Value = Request> {
         (req(), text(), association()).prop_map(|(req, id, with)| Request::Associate { req, id, with }),
         (req(), text(), association()).prop_map(|(req, id, with)| Request::Dissociate { req, id, with }),
         (req(), deletion()).prop_map(|(req, what)| Request::Delete { req, what }),
+        (req(), vec(text(), 0..4)).prop_map(|(req, ids)| Request::Nudge { req, ids }),
     ]
+}
+
+fn expect() -> impl Strategy<Value = Option<Expect>> {
+    // An event of this id can't be expected.
+    let id = text::<EventId>().prop_filter("an id", |id| &**id != "none");
+    option::of(prop_oneof![Just(Expect::None), id.prop_map(Expect::After)])
+}
+
+fn published() -> impl Strategy<Value = Published> {
+    let state = select(&["persisted", "scheduled", "pending", "claimed", "success", "dead", "expired"][..]);
+    (any::<(bool, i64, u64)>(), option::of(state.prop_map(|word| PublishState::of(word).unwrap())))
+        .prop_map(|((fresh, timestamp, seq), state)| Published { fresh, timestamp, seq, state })
 }
 
 fn log_query() -> impl Strategy<Value = LogQuery> {
@@ -214,6 +311,7 @@ fn trace() -> impl Strategy<Value = Trace> {
     let attempt = (any::<(u32, i64, i64)>(), option::of(text()), text(), any::<(String, String)>()).prop_map(
         |((number, started, ended), group, consumer, (reason, error))| Attempt {
             number,
+            round: number.max(1),
             group,
             consumer,
             started,
@@ -243,6 +341,7 @@ fn trace() -> impl Strategy<Value = Trace> {
                 consumer,
                 ended,
                 attempts,
+                groups: Vec::new(),
             }
         })
 }
@@ -250,21 +349,18 @@ fn trace() -> impl Strategy<Value = Trace> {
 fn answer() -> impl Strategy<Value = Answer> {
     prop_oneof![
         Just(Answer::Done),
-        any::<(bool, i64, u64)>().prop_map(|(fresh, timestamp, seq)| Answer::Published(Published {
-            fresh,
-            timestamp,
-            seq
-        })),
+        published().prop_map(Answer::Published),
+        (any::<u64>(), vec((text(), "[a-z]{1,9}", any::<String>()), 0..4)).prop_map(|(taken, events)| {
+            let nudged = |(id, state, reason)| Nudged { id, state, reason };
+            Answer::Nudged { taken, events: events.into_iter().map(nudged).collect() }
+        }),
         any::<u64>().prop_map(Answer::Position),
         "[ -~]{0,80}".prop_map(Answer::Page),
         trace().prop_map(|trace| Answer::Trace(Box::new(trace))),
         any::<(String, String, i64)>().prop_map(|(cert, root, not_after)| {
             Answer::Renewed(Box::new(Renewed { cert, root, not_after }))
         }),
-        vec(any::<(bool, i64, u64)>(), 0..4).prop_map(|list| {
-            let published = |(fresh, timestamp, seq)| Published { fresh, timestamp, seq };
-            Answer::Batch(list.into_iter().map(published).collect())
-        }),
+        vec(published(), 0..4).prop_map(Answer::Batch),
         any::<(i64, bool)>().prop_map(|(due, fresh)| Answer::Scheduled { due, fresh }),
         (vec(text(), 0..4), "[ -~]{0,80}").prop_map(|(pids, next)| Answer::Pids { pids, next }),
         (option::of(any::<i64>()), 0..3_usize).prop_map(|(next, at)| {
@@ -281,6 +377,9 @@ fn answer() -> impl Strategy<Value = Answer> {
         ),
         option::of(ended()).prop_map(|ended| Answer::Outcome(ended.map(Box::new))),
         any::<u64>().prop_map(Answer::Deleted),
+        any::<u64>().prop_map(Answer::Redriven),
+        (option::of(settings()), any::<u64>())
+            .prop_map(|(settings, events)| Answer::Group(Box::new(GroupChanged { settings, events }))),
     ]
 }
 
@@ -323,6 +422,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
                 credit: h,
                 credit_bytes: d,
                 subscriptions: i,
+                lease_ms: e,
                 ping_ms: e,
                 silence_ms: e,
             },
@@ -346,6 +446,10 @@ fn reply() -> impl Strategy<Value = Reply> {
         }),
         (any::<(u32, u64, u32, u64)>(), event()).prop_map(|((sub, token, attempt, seq), event)| {
             Reply::Claim { sub, token, attempt, seq, event }
+        }),
+        (any::<u32>(), any::<(u64, u64, u64)>()).prop_map(|(sub, (from, to, events))| Reply::Gap {
+            sub,
+            removed: RemovedEvents { from, to, events }
         }),
         address().prop_map(Reply::Online),
         Just(Reply::Drain),
@@ -395,7 +499,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(units in vec("\\PC{0,20}|[0-9]{1,4}|[a-z]{2,9}", 0..14)) {
-        let verbs = ["hello", "publish", "consume", "log", "nack", "event", "claim", "ok", "item", "err", "online"];
+        let verbs = ["hello", "publish", "consume", "log", "nack", "event", "gap", "claim", "ok", "item", "err", "online"];
         for verb in verbs {
             let text = format!("{verb},{}", units.join(","));
             let record = record_of(&text);

@@ -1,53 +1,9 @@
 //! Promise: after a lost link the client library subscribes again and says between which positions it may have
 //! missed events.
 
-use std::net::SocketAddr;
-
 use eventflow::spoke::{Delivery, Publish, Spoke, SpokeConfig, Subscription};
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinHandle,
-};
 
-use crate::support::{TestHub, until};
-
-/// A wire between a client and a hub that can be cut and mended.
-struct Wire {
-    address: SocketAddr,
-    whole: watch::Sender<bool>,
-    task: JoinHandle<()>,
-}
-
-impl Wire {
-    async fn to(hub: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let whole = watch::Sender::new(true);
-        let sender = whole.clone();
-        let task = tokio::spawn(async move {
-            while let Ok((mut near, _)) = listener.accept().await {
-                let mut whole = sender.subscribe();
-                tokio::spawn(async move {
-                    let mut far = TcpStream::connect(hub).await.unwrap();
-                    tokio::select! {
-                        // Its ends close when it is dropped.
-                        _ = whole.wait_for(|whole| !whole) => {}
-                        _ = copy_bidirectional(&mut near, &mut far) => {}
-                    }
-                });
-            }
-        });
-        Self { address, whole, task }
-    }
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
+use crate::support::{TestHub, until, wire::Wire};
 
 async fn publish(spoke: &Spoke, id: &str) -> u64 {
     spoke.publish(Publish::new("orders", "created", "p").id(id.to_owned())).await.unwrap().seq

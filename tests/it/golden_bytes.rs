@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use eventflow::{
-    event::{Data, Domain, Eid, Event, EventId, Fault, NewEvent, Pattern, Pid, Uid, code},
+    event::{
+        Append, Data, Domain, Eid, Event, EventId, Expect, Fault, Group, LogConflict, NewEvent, Pattern, Pid,
+        Position, Uid, code,
+    },
     wire::{
-        After, Answer, Association, Attempt, ConsumeOptions, Deletion, Ended, Hello, HubAddress, Limits,
-        LinkLimits, LogOf, LogQuery, Made, Missed, NackOptions, OutcomeOptions, ParseLimits, Published,
-        READY, Reader, Record, Recur, RecurChange, Recurring, RecurringShown, RecurringState, Renewed, Reply,
-        Request, Run, Trace, Wait, WaitFor, Welcome,
+        After, Answer, Association, Attempt, Backlog, BacklogQuery, BindingInfo, ConsumeOptions,
+        ConsumerInfo, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction, GroupChanged,
+        GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, Made, Missed,
+        NackOptions, Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record,
+        Recur, RecurChange, Recurring, RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed,
+        Reply, Request, Run, Since, StartAt, SubscribeOptions, Trace, Wait, WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -77,6 +82,11 @@ fn uid(text: &str) -> Uid {
     Uid::parse(text.to_owned()).unwrap()
 }
 
+fn subscribe(from: Option<Since>) -> Request {
+    let options = SubscribeOptions { from };
+    Request::Subscribe { req: 3, sub: 1, domain: pattern("orders"), name: pattern("*"), options }
+}
+
 #[test]
 fn the_ready_byte() {
     assert_eq!(READY, 0x02);
@@ -103,15 +113,35 @@ fn requests() {
     request("pong␟9␞", &Request::Pong(9));
     request(
         r#"publish␟1␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
-        &Request::Publish { req: 1, event: new_event() },
+        &Request::Publish { req: 1, event: new_event(), expect: None },
     );
     request(
         r#"publish␟2␟01K0EXAMPLE␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
-        &Request::Publish { req: 2, event: NewEvent { rid: event().rid, ..new_event() } },
+        &Request::Publish { req: 2, event: NewEvent { rid: event().rid, ..new_event() }, expect: None },
+    );
+    let expecting = |expect| Request::Publish { req: 26, event: new_event(), expect: Some(expect) };
+    request(
+        r#"publish␟26␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␟{"expect":"none"}␞"#,
+        &expecting(Expect::None),
     );
     request(
-        "subscribe␟3␟1␟orders␟*␞",
-        &Request::Subscribe { req: 3, sub: 1, domain: pattern("orders"), name: pattern("*") },
+        r#"publish␟26␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␟{"expect":"01K0BEFORE"}␞"#,
+        &expecting(Expect::After(EventId::parse("01K0BEFORE").unwrap())),
+    );
+    request("subscribe␟3␟1␟orders␟*␞", &subscribe(None));
+    request(r#"subscribe␟3␟1␟orders␟*␟{"from":"all"}␞"#, &subscribe(Some(Since::All)));
+    request(
+        r#"subscribe␟3␟1␟orders␟*␟{"from":{"time":1750000000000}}␞"#,
+        &subscribe(Some(Since::Time(1_750_000_000_000))),
+    );
+    request(
+        r#"subscribe␟3␟1␟orders␟*␟{"from":{"id":"01K0EXAMPLE"}}␞"#,
+        &subscribe(Some(Since::Id(new_event().id))),
+    );
+    let position = Position::of(uid("VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB"), 1_750_000_000_000_123);
+    request(
+        r#"subscribe␟3␟1␟orders␟*␟{"from":{"position":"pos-2556495649442d56415249415645582d4d5832574b54374c2e4556454e54464c4f572d4855420006379da05b607b9084f0ec"}}␞"#,
+        &subscribe(Some(Since::Position(position))),
     );
     request("unsubscribe␟4␟1␞", &Request::Unsubscribe { req: 4, sub: 1 });
     request(
@@ -122,15 +152,55 @@ fn requests() {
             group: None,
             domain: pattern("orders"),
             name: pattern("created"),
-            options: ConsumeOptions { credit: 64, concurrency: 4 },
+            options: ConsumeOptions::new(64, 4),
+        },
+    );
+    request(
+        r#"consume␟5␟2␟billing␟orders␟created␟{"credit":64,"concurrency":4,"lease":60000,"from":"all"}␞"#,
+        &Request::Consume {
+            req: 5,
+            sub: 2,
+            group: Some(group()),
+            domain: pattern("orders"),
+            name: pattern("created"),
+            options: ConsumeOptions {
+                lease: Some(60_000),
+                from: Some(StartAt::All),
+                ..ConsumeOptions::new(64, 4)
+            },
         },
     );
     request("stop␟6␟2␞", &Request::Stop { req: 6, sub: 2 });
     request("ack␟7␟81␞", &Request::Ack { req: 7, token: 81 });
     request(
         r#"nack␟8␟82␟{"reason":"no such customer"}␞"#,
-        &Request::Nack { req: 8, token: 82, options: NackOptions { reason: "no such customer".into() } },
+        &Request::Nack {
+            req: 8,
+            token: 82,
+            options: NackOptions { reason: "no such customer".into(), ..NackOptions::default() },
+        },
     );
+    request(
+        r#"nack␟8␟82␟{"reason":"no such customer","delay":5000}␞"#,
+        &Request::Nack {
+            req: 8,
+            token: 82,
+            options: NackOptions { reason: "no such customer".into(), delay: Some(5_000), is_final: false },
+        },
+    );
+    request(
+        r#"nack␟8␟82␟{"reason":"no such customer","final":true}␞"#,
+        &Request::Nack {
+            req: 8,
+            token: 82,
+            options: NackOptions { reason: "no such customer".into(), delay: None, is_final: true },
+        },
+    );
+    request(
+        r#"extend␟26␟81␟{"lease":60000}␞"#,
+        &Request::Extend { req: 26, token: 81, options: ExtendOptions { lease: Some(60_000) } },
+    );
+    request("extend␟26␟81␟{}␞", &Request::Extend { req: 26, token: 81, options: ExtendOptions::default() });
     request("release␟9␟83␞", &Request::Release { req: 9, token: 83 });
     request("read␟10␟01K0EXAMPLE␞", &Request::Read { req: 10, id: new_event().id });
     let log = |page: &str| Request::Log {
@@ -156,11 +226,21 @@ fn requests_by_schedule_wait_and_relation() {
         NewEvent { id: EventId::parse("01K0OTHER").unwrap(), name: "paid".parse().unwrap(), ..event_twin() };
     request(
         r#"batch␟13␟[{"id":"01K0EXAMPLE","domain":"orders","name":"created","pid":"order-1","data":{"total":12}},{"id":"01K0OTHER","domain":"orders","name":"paid","pid":"order-1","rid":"01K0EXAMPLE","data":{"total":12}}]␞"#,
-        &Request::Batch { req: 13, events: vec![new_event(), cancelled] },
+        &Request::Batch { req: 13, events: vec![new_event().into(), cancelled.into()] },
+    );
+    let expecting = Append { event: new_event(), expect: Some(Expect::None) };
+    request(
+        r#"batch␟27␟[{"id":"01K0EXAMPLE","domain":"orders","name":"created","pid":"order-1","data":{"total":12},"expect":"none"}]␞"#,
+        &Request::Batch { req: 27, events: vec![expecting] },
+    );
+    request("nudge␟28␞", &Request::Nudge { req: 28, ids: vec![] });
+    request(
+        r#"nudge␟29␟["01K0EXAMPLE","01K0OTHER"]␞"#,
+        &Request::Nudge { req: 29, ids: vec![id.clone(), EventId::parse("01K0OTHER").unwrap()] },
     );
     request(
         r#"persist␟14␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
-        &Request::Persist { req: 14, event: new_event() },
+        &Request::Persist { req: 14, event: new_event(), expect: None },
     );
     request(
         r#"schedule␟15␟1750000060000␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
@@ -230,6 +310,140 @@ fn requests_by_schedule_wait_and_relation() {
         r#"delete␟23␟{"domain":"orders","pid":"order-1"}␞"#,
         &Request::Delete { req: 23, what: Deletion::Log { domain, pid } },
     );
+}
+
+fn group() -> Group {
+    Group::parse("billing").unwrap()
+}
+
+#[test]
+fn requests_about_groups() {
+    let about = |golden: &str, action: GroupAction| {
+        request(golden, &Request::Group { req: 27, group: Some(group()), action });
+    };
+    about(
+        r#"group␟27␟billing␟{"set":{"max_attempts":8,"delay":1000,"max_delay":60000,"key_order":true,"dead_blocks":false,"dead_letter":"failures"}}␞"#,
+        GroupAction::Set(settings()),
+    );
+    about(r#"group␟27␟billing␟{"seek":"all"}␞"#, GroupAction::Seek(StartAt::All));
+    about(
+        r#"group␟27␟billing␟{"seek":{"time":1750000000000}}␞"#,
+        GroupAction::Seek(StartAt::Time(1_750_000_000_000)),
+    );
+    about(
+        r#"group␟27␟billing␟{"seek":{"id":"01K0EXAMPLE"}}␞"#,
+        GroupAction::Seek(StartAt::Id(new_event().id)),
+    );
+    about(r#"group␟27␟billing␟{"purge":{}}␞"#, GroupAction::Purge {});
+    about(r#"group␟27␟billing␟{"remove":{}}␞"#, GroupAction::Remove {});
+    about(
+        r#"group␟27␟billing␟{"unbind":{"domain":"orders","name":"created"}}␞"#,
+        GroupAction::Unbind { domain: pattern("orders"), name: pattern("created") },
+    );
+    request("backlog␟28␟{}␞", &Request::Backlog { req: 28, query: BacklogQuery::default() });
+    request(
+        r#"backlog␟28␟{"group":"billing"}␞"#,
+        &Request::Backlog { req: 28, query: BacklogQuery { group: Some("billing".into()) } },
+    );
+    request(
+        r#"dead␟29␟{"group":"billing","domain":"orders"}␟␟100␞"#,
+        &Request::Dead {
+            req: 29,
+            query: DeadQuery { group: Some(group()), domain: Some(pattern("orders")), name: None },
+            page: String::new(),
+            limit: 100,
+        },
+    );
+    request(
+        r#"redrive␟30␟{"group":"billing","id":"01K0EXAMPLE"}␞"#,
+        &Request::Redrive {
+            req: 30,
+            what: Redrive { group: Some(group()), id: Some(new_event().id), ..Redrive::default() },
+        },
+    );
+    request(
+        r#"redrive␟30␟{"domain":"orders"}␞"#,
+        &Request::Redrive {
+            req: 30,
+            what: Redrive { domain: Some(pattern("orders")), ..Redrive::default() },
+        },
+    );
+}
+
+fn settings() -> GroupSettings {
+    GroupSettings {
+        max_attempts: Some(8),
+        delay: Some(1_000),
+        max_delay: Some(60_000),
+        key_order: Some(true),
+        dead_blocks: Some(false),
+        dead_letter: Some("failures".into()),
+    }
+}
+
+#[test]
+fn replies_about_groups() {
+    let ok = |req, answer| Reply::Ok { req, answer };
+    reply(
+        r#"ok␟27␟group␟{"settings":{"max_attempts":8,"delay":1000,"max_delay":60000,"key_order":true,"dead_blocks":false,"dead_letter":"failures"},"events":0}␞"#,
+        &ok(27, Answer::Group(Box::new(GroupChanged { settings: Some(settings()), events: 0 }))),
+    );
+    reply(
+        r#"ok␟27␟group␟{"events":12}␞"#,
+        &ok(27, Answer::Group(Box::new(GroupChanged { settings: None, events: 12 }))),
+    );
+    let consumer = uid("WORK-1.EVENTFLOW-SPOKE");
+    reply(
+        r#"ok␟28␟backlog␟[{"group":"billing","settings":{"max_attempts":8,"delay":1000,"max_delay":60000,"key_order":true,"dead_blocks":false,"dead_letter":"failures"},"pending":12,"in_flight":2,"retrying":1,"dead":3,"oldest":1750000000000,"consumers":1,"bindings":[{"domain":"orders","name":"created","created":1750000000000,"consumers":1}],"connected":[{"uid":"WORK-1.EVENTFLOW-SPOKE","domain":"orders","name":"created","credit":64,"holds":2}]}]␞"#,
+        &ok(
+            28,
+            Answer::Backlog(vec![Backlog {
+                group: Some(group()),
+                settings: settings(),
+                pending: Some(12),
+                in_flight: 2,
+                retrying: 1,
+                dead: 3,
+                oldest: Some(1_750_000_000_000),
+                consumers: 1,
+                bindings: vec![BindingInfo {
+                    domain: pattern("orders"),
+                    name: pattern("created"),
+                    created: 1_750_000_000_000,
+                    consumers: 1,
+                }],
+                connected: vec![ConsumerInfo {
+                    uid: consumer.clone(),
+                    domain: pattern("orders"),
+                    name: pattern("created"),
+                    credit: 64,
+                    holds: 2,
+                }],
+            }]),
+        ),
+    );
+    reply(
+        r#"ok␟29␟dead␟[{"id":"01K0EXAMPLE","domain":"orders","name":"created","pid":"order-1","ended":1750000000900,"consumer":"WORK-1.EVENTFLOW-SPOKE","round":1,"attempts":5,"reason":"nack","error":"no such customer"}]␟␞"#,
+        &ok(
+            29,
+            Answer::Dead {
+                dead: vec![Dead {
+                    id: new_event().id,
+                    domain: new_event().domain,
+                    name: new_event().name,
+                    pid: new_event().pid,
+                    ended: 1_750_000_000_900,
+                    consumer: Some(consumer),
+                    round: 1,
+                    attempts: 5,
+                    reason: "nack".into(),
+                    error: "no such customer".into(),
+                }],
+                next: String::new(),
+            },
+        ),
+    );
+    reply("ok␟30␟redriven␟3␞", &ok(30, Answer::Redriven(3)));
 }
 
 /// What answers [`new_event`], with the same content else.
@@ -324,7 +538,7 @@ fn recurring_schedules() {
 #[test]
 fn replies() {
     reply(
-        r#"welcome␟1␟{"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","epoch":3,"limits":{"window_requests":256,"window_bytes":4194304,"data_bytes":1048576,"record_bytes":1114112,"units":64,"credit":64,"credit_bytes":4194304,"subscriptions":1000,"ping_ms":30000,"silence_ms":60000},"hubs":[{"id":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","host":"127.0.0.1","port":50001}],"features":[]}␞"#,
+        r#"welcome␟1␟{"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","epoch":3,"limits":{"window_requests":256,"window_bytes":4194304,"data_bytes":1048576,"record_bytes":1114112,"units":64,"credit":64,"credit_bytes":4194304,"subscriptions":1000,"lease_ms":30000,"ping_ms":30000,"silence_ms":60000},"hubs":[{"id":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","host":"127.0.0.1","port":50001}],"features":[]}␞"#,
         &Reply::Welcome(Welcome {
             hub: "VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB".into(),
             epoch: 3,
@@ -337,6 +551,7 @@ fn replies() {
                 credit: 64,
                 credit_bytes: 4_194_304,
                 subscriptions: 1000,
+                lease_ms: 30_000,
                 ping_ms: 30_000,
                 silence_ms: 60_000,
             },
@@ -345,17 +560,29 @@ fn replies() {
         }),
     );
     reply("ping␟9␞", &Reply::Ping(9));
+    let removed = RemovedEvents { from: 1_740_000_000_000_001, to: 1_740_000_000_009_000, events: 512 };
+    reply(
+        r#"gap␟1␟{"from":1740000000000001,"to":1740000000009000,"events":512}␞"#,
+        &Reply::Gap { sub: 1, removed },
+    );
     reply("pong␟5␞", &Reply::Pong(5));
     let ok = |req, answer| Reply::Ok { req, answer };
-    let published = |fresh| Published { fresh, timestamp: 1_750_000_000_000, seq: 1_750_000_000_000_123 };
+    let fresh = Published::fresh(1_750_000_000_000, 1_750_000_000_000_123);
+    let published = |is_fresh| match is_fresh {
+        true => fresh,
+        false => Published { fresh: false, state: Some(PublishState::Pending), ..fresh },
+    };
     reply("ok␟1␟committed␟1750000000000␟1750000000000123␞", &ok(1, Answer::Published(published(true))));
-    reply("ok␟1␟duplicate␟1750000000000␟1750000000000123␞", &ok(1, Answer::Published(published(false))));
+    reply(
+        "ok␟1␟duplicate␟1750000000000␟1750000000000123␟pending␞",
+        &ok(1, Answer::Published(published(false))),
+    );
     reply("ok␟3␟position␟1750000000000120␞", &ok(3, Answer::Position(1_750_000_000_000_120)));
     reply("ok␟4␞", &ok(4, Answer::Done));
     reply("ok␟11␟page␟p1x␞", &ok(11, Answer::Page("p1x".into())));
     reply("ok␟11␟page␟␞", &ok(11, Answer::Page(String::new())));
     reply(
-        r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}]}␞"#,
+        r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}],"groups":[{"state":"dead","round":1,"attempts":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900},{"group":"billing","state":"retrying","round":1,"attempts":2,"due":1750000009000}]}␞"#,
         &ok(12, Answer::Trace(Box::new(trace()))),
     );
     reply(
@@ -363,7 +590,7 @@ fn replies() {
         &ok(25, Answer::Renewed(Box::new(renewed()))),
     );
     reply(
-        r#"ok␟13␟batch␟[{"fresh":true,"timestamp":1750000000000,"seq":1750000000000123},{"fresh":false,"timestamp":1750000000000,"seq":1750000000000123}]␞"#,
+        r#"ok␟13␟batch␟[{"fresh":true,"timestamp":1750000000000,"seq":1750000000000123},{"fresh":false,"timestamp":1750000000000,"seq":1750000000000123,"state":"pending"}]␞"#,
         &ok(13, Answer::Batch(vec![published(true), published(false)])),
     );
     let scheduled = |fresh| Answer::Scheduled { due: 1_750_000_060_000, fresh };
@@ -393,6 +620,33 @@ fn replies() {
     );
     reply("ok␟20␟outcome␟pending␞", &ok(20, Answer::Outcome(None)));
     reply("ok␟23␟deleted␟2␞", &ok(23, Answer::Deleted(2)));
+    reply("ok␟28␟nudged␟3␟[]␞", &ok(28, Answer::Nudged { taken: 3, events: vec![] }));
+    let nudged = |id: &str, state: &str| Nudged {
+        id: EventId::parse(id.to_owned()).unwrap(),
+        state: state.to_owned(),
+        reason: String::new(),
+    };
+    reply(
+        r#"ok␟29␟nudged␟1␟[{"id":"01K0EXAMPLE","state":"taken"},{"id":"01K0OTHER","state":"unknown"}]␞"#,
+        &ok(
+            29,
+            Answer::Nudged {
+                taken: 1,
+                events: vec![nudged("01K0EXAMPLE", "taken"), nudged("01K0OTHER", "unknown")],
+            },
+        ),
+    );
+    let conflict = LogConflict {
+        domain: "orders".parse().unwrap(),
+        pid: "order-1".parse().unwrap(),
+        expected: Expect::None,
+        last: Some(EventId::parse("01K0BEFORE").unwrap()),
+        count: 3,
+    };
+    reply(
+        r#"err␟26␟E_EVENTFLOW_LOG_CONFLICT␟the log of "orders" "order-1" has 3 events, the last is "01K0BEFORE", while none was expected: read it, decide anew, and expect its last event␟␞"#,
+        &Reply::Err { req: 26, fault: Fault::refused(code::LOG_CONFLICT, conflict.to_string()) },
+    );
     reply(
         r#"item␟10␟01K0EXAMPLE␟1750000000000␟orders␟created␟order-1␟01K0BEFORE␟{"total":12}␞"#,
         &Reply::Item { req: 10, event: event() },
@@ -454,6 +708,7 @@ fn trace() -> Trace {
         ended: Some(1_750_000_000_900),
         attempts: vec![Attempt {
             number: 1,
+            round: 1,
             group: None,
             consumer,
             started: 1_750_000_000_100,
@@ -461,6 +716,28 @@ fn trace() -> Trace {
             reason: "nack".into(),
             error: "no such customer".into(),
         }],
+        groups: vec![
+            GroupTrace {
+                group: None,
+                state: "dead".into(),
+                round: 1,
+                attempts: 1,
+                consumer: Some(uid("WORK-1.EVENTFLOW-SPOKE")),
+                since: None,
+                due: None,
+                ended: Some(1_750_000_000_900),
+            },
+            GroupTrace {
+                group: Some(group()),
+                state: "retrying".into(),
+                round: 1,
+                attempts: 2,
+                consumer: None,
+                since: None,
+                due: Some(1_750_000_009_000),
+                ended: None,
+            },
+        ],
     }
 }
 

@@ -43,6 +43,7 @@ mod process;
 mod programs;
 mod publishing_twice_is_once;
 mod ready_is_true;
+mod replay_has_no_gap;
 mod support;
 mod the_client;
 mod wait_sees_what_happened_before;

@@ -7,6 +7,7 @@ pub mod load;
 pub mod npm;
 pub mod peer;
 pub mod process;
+pub mod wire;
 
 use std::{collections::VecDeque, future::Future, path::PathBuf, sync::Arc, time::Duration};
 

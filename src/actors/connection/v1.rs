@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use super::{
     Connection,
     reads::{MOST_WAITING, Read, What},
+    replays::Asked,
     session::Wish,
     waits::Awaits,
 };
@@ -18,9 +19,9 @@ use crate::{
         outlet::{Answered, Frame, WindowPermit},
         registry::{Subscribe, Unsubscribe, Unwatch, Watch},
     },
-    event::{EventId, Fault, code},
+    event::{Append, EventId, Fault, code},
     metrics::{CutReason, Refusal as Refused},
-    wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, Token},
+    wire::{Hello, Record, Refusal, Reply, Req, Request, Sub, SubscribeOptions, Token},
 };
 
 /// How long a client waits after a mailbox was full.
@@ -87,8 +88,12 @@ impl Connection {
 
     fn serve(&mut self, request: Request, gathered: &mut Gathered) {
         match request {
-            Request::Publish { req, event } => self.publish(req, Storing::Publish(event), gathered),
-            Request::Persist { req, event } => self.publish(req, Storing::Persist(event), gathered),
+            Request::Publish { req, event, expect } => {
+                self.publish(req, Storing::Publish(Append { event, expect }), gathered);
+            }
+            Request::Persist { req, event, expect } => {
+                self.publish(req, Storing::Persist(Append { event, expect }), gathered);
+            }
             Request::Batch { req, events } => self.publish(req, Storing::Batch(events), gathered),
             Request::Schedule { req, due, event } => {
                 self.publish(req, Storing::Schedule(due, event), gathered);
@@ -152,8 +157,23 @@ impl Connection {
     /// Subscriptions and consumers.
     fn wish(&mut self, request: Request) -> Result<(), Fault> {
         let (outlet, link) = (self.outlet.clone(), self.outlet.id());
+        for sub in self.replays.refused() {
+            // It was added when its replay began.
+            let _ = self.session.remove(sub, Wish::Subscription);
+        }
         match request {
-            Request::Subscribe { req, sub, domain, name } => {
+            Request::Subscribe {
+                req,
+                sub,
+                domain,
+                name,
+                options: SubscribeOptions { from: Some(since) },
+            } => {
+                self.session.add(sub, Wish::Subscription)?;
+                self.replays.begin(Asked { req, sub, domain, name, since });
+                Ok(())
+            }
+            Request::Subscribe { req, sub, domain, name, options: SubscribeOptions { from: None } } => {
                 self.session.add(sub, Wish::Subscription)?;
                 let sent = self.core.registry.offer(Subscribe { outlet, req, sub, domain, name });
                 self.taken(sent).inspect_err(|_| {
@@ -163,6 +183,8 @@ impl Connection {
             }
             Request::Unsubscribe { req, sub } => {
                 self.session.remove(sub, Wish::Subscription)?;
+                // First the task, so that it takes no seat after it was taken back.
+                self.replays.forget(sub);
                 self.core.registry.signal(Unsubscribe { outlet, req, sub });
                 Ok(())
             }

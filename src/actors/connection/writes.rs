@@ -11,7 +11,7 @@ use crate::{
         journal::{Amend, Amending, Amendment, Publish, Publishing, Storing},
         outlet::MOST_AMENDMENTS,
     },
-    event::{Fault, NewEvent, code},
+    event::{Fault, code},
     metrics::CutReason,
     wire::{RecurChange, Req},
 };
@@ -22,8 +22,9 @@ impl Connection {
         // The journal gets what the link sent in its order: the changes before it first.
         self.send_changes(std::mem::take(&mut gathered.changes));
         let weight = match &what {
-            Storing::Publish(event) | Storing::Persist(event) | Storing::Schedule(_, event) => event.weight(),
-            Storing::Batch(events) => events.iter().map(NewEvent::weight).sum(),
+            Storing::Publish(append) | Storing::Persist(append) => append.event.weight(),
+            Storing::Schedule(_, event) => event.weight(),
+            Storing::Batch(events) => events.iter().map(|append| append.event.weight()).sum(),
         };
         let welcome = &self.config.welcome.limits;
         let (requests, bytes) = (welcome.window_requests as usize, welcome.window_bytes);

@@ -1,15 +1,15 @@
-//! What all consumers of a link hold together: each has its own credit, but a link that is handed more than may wait
-//! to be sent on it would be cut, however fast it reads.
+//! What all consumers of a link hold together, of whatever groups they are: each has its own credit, but a link that is
+//! handed more than may wait to be sent on it would be cut, however fast it reads.
 
-use std::collections::HashMap;
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use super::consumer::Consumer;
 use crate::actors::outlet::LinkId;
 
-/// Un-acked bytes of each link, and the most that they may be.
-#[derive(Debug)]
+/// Un-acked bytes of each link, and the most that they may be. Clones count together.
+#[derive(Debug, Clone)]
 pub struct Budget {
-    held: HashMap<LinkId, usize>,
+    held: Rc<RefCell<HashMap<LinkId, usize>>>,
     most: usize,
 }
 
@@ -17,7 +17,7 @@ impl Budget {
     /// Nobody holds anything; a link may hold about `most` bytes.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { held: HashMap::new(), most }
+        Self { held: Rc::default(), most }
     }
 
     /// Whether a consumer may get another event: within its own credit, and within the bytes of its link unless it
@@ -28,28 +28,29 @@ impl Budget {
     }
 
     /// The link was handed so many bytes.
-    pub fn took(&mut self, link: LinkId, bytes: usize) {
-        *self.held.entry(link).or_default() += bytes;
+    pub fn took(&self, link: LinkId, bytes: usize) {
+        *self.held.borrow_mut().entry(link).or_default() += bytes;
     }
 
     /// The link holds so many bytes less. True: it had all that it may, which held its consumers back.
-    pub fn freed(&mut self, link: LinkId, bytes: usize) -> bool {
+    pub fn freed(&self, link: LinkId, bytes: usize) -> bool {
         let held_back = self.is_spent(link);
-        if let Some(held) = self.held.get_mut(&link) {
+        let mut all = self.held.borrow_mut();
+        if let Some(held) = all.get_mut(&link) {
             *held = held.saturating_sub(bytes);
             if *held == 0 {
-                self.held.remove(&link);
+                all.remove(&link);
             }
         }
         held_back
     }
 
     /// The link is gone.
-    pub fn forget(&mut self, link: LinkId) {
-        self.held.remove(&link);
+    pub fn forget(&self, link: LinkId) {
+        self.held.borrow_mut().remove(&link);
     }
 
     fn is_spent(&self, link: LinkId) -> bool {
-        self.held.get(&link).is_some_and(|held| *held >= self.most)
+        self.held.borrow().get(&link).is_some_and(|held| *held >= self.most)
     }
 }

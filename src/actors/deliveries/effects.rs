@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::binding::PageWanted;
+use super::{binding::PageWanted, groups::GroupNo};
 use crate::{
     actors::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{EventId, Fault, Outcome, Uid, code},
+    event::{EventId, Fault, Group, Outcome, Uid, code},
     wire::{Attempt, Req, Token},
 };
 
@@ -28,6 +28,10 @@ pub enum Verdict {
 pub struct Finish {
     /// The claim that ends.
     pub token: Token,
+    /// In which group; none is the default one.
+    pub group: Option<Group>,
+    /// The round that it ends.
+    pub round: u32,
     /// The event.
     pub event_id: EventId,
     /// Its sequence number.
@@ -43,6 +47,8 @@ pub struct Finish {
 /// A delivery that ended without an outcome and counts as an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
+    /// In which group.
+    pub of: GroupNo,
     /// The event.
     pub event_id: EventId,
     /// What to keep of it.
@@ -77,7 +83,12 @@ pub struct Effects {
     pub answers: Vec<(Outlet, Req, bool)>,
     /// Pages to read, by binding.
     pub pages: Vec<(i64, PageWanted)>,
-    /// Events that matched no binding.
+    /// Claims of named groups that began.
+    pub named: Vec<(Token, GroupNo)>,
+    /// Links that had all that they may hold and now have less: consumers of other groups than this one may have waited
+    /// for that.
+    pub unblocked: Vec<(LinkId, GroupNo)>,
+    /// Events that matched no binding of the default group.
     pub orphans: u64,
     /// Claims that came back from lost links.
     pub returned: u64,

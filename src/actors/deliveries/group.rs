@@ -2,6 +2,7 @@
 //! it takes `now` and reads no clock.
 
 mod count;
+mod cursor;
 mod deleted;
 mod ends;
 mod shared;
@@ -12,20 +13,25 @@ use std::{
     sync::Arc,
 };
 
+use self::cursor::Cursor;
 use super::{
     binding::{Binding, Page, Waiting},
     budget::Budget,
     consumer::{Consumer, ConsumerKey},
     effects::{Effects, Reserve},
+    groups::{GroupNo, Shared},
     guards::Guards,
     pending::Pending,
+    policy::Policy,
+    tokens::Tokens,
 };
 use crate::{
     actors::{
         dispatched::Dispatched,
         outlet::{ClaimPush, LinkId, Outlet},
     },
-    event::{Pattern, PatternIndex, Uid},
+    event::{Group as Name, Pattern, PatternIndex, Uid},
+    store::GroupKey,
     wire::{Attempt, Req, Token},
 };
 
@@ -48,9 +54,31 @@ struct Claim {
     tell: Vec<Outlet>,
 }
 
+/// Which group it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its number among the groups of this start.
+    pub no: GroupNo,
+    /// Its name; none is the default one.
+    pub name: Option<Name>,
+    /// Outcomes of earlier rounds don't count.
+    pub round: u32,
+}
+
+impl Identity {
+    /// As the store knows it.
+    #[must_use]
+    pub fn key(&self) -> GroupKey<'_> {
+        GroupKey { name: self.name.as_deref().unwrap_or_default(), round: self.round }
+    }
+}
+
 /// Bindings, consumers and claims of one group.
 #[derive(Debug)]
 pub struct Group {
+    identity: Identity,
+    policy: Policy,
+    cursor: Cursor,
     bindings: HashMap<i64, Binding>,
     index: PatternIndex<i64>,
     consumers: BTreeMap<ConsumerKey, Consumer>,
@@ -66,30 +94,55 @@ pub struct Group {
     unrecorded_attempts: usize,
     /// The last event that was dispatched.
     head: u64,
-    next_token: Token,
+    tokens: Tokens,
     draining: bool,
 }
 
 impl Group {
-    /// A group whose tokens start after `first_token`, so that those of an earlier start are never used again. The
-    /// events up to `head` were dispatched before; the consumers of a link hold about `link_bytes` un-acked at most.
+    /// A group that nobody consumes yet. Everything of it up to `cursor` has an outcome, as it was saved.
     #[must_use]
-    pub fn new(first_token: Token, head: u64, link_bytes: usize) -> Self {
+    pub fn new(identity: Identity, policy: Policy, cursor: u64, shared: &Shared) -> Self {
+        // npm knows the default group alone.
+        let earlier = if identity.name.is_none() { shared.head } else { 0 };
         Self {
+            identity,
+            policy,
+            cursor: Cursor::at(cursor),
             bindings: HashMap::new(),
             index: PatternIndex::default(),
             consumers: BTreeMap::new(),
             claims: HashMap::new(),
             taken: BTreeMap::new(),
-            guards: Guards::new(head),
+            guards: Guards::new(earlier),
             pending: Pending::default(),
             deleted: HashSet::new(),
-            budget: Budget::new(link_bytes),
+            budget: shared.budget.clone(),
             unrecorded_attempts: 0,
-            head,
-            next_token: first_token,
-            draining: false,
+            head: shared.head,
+            tokens: shared.tokens.clone(),
+            draining: shared.draining,
         }
+    }
+
+    /// Which group it is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What it does with events that fail.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// From now on it does that.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    fn is_default(&self) -> bool {
+        self.identity.name.is_none()
     }
 
     /// Adds a binding that nobody consumes yet. One that is known already stays as it is.
@@ -136,6 +189,12 @@ impl Group {
         self.consumers.contains_key(&key)
     }
 
+    /// Whether the claim is under way.
+    #[must_use]
+    pub fn holds(&self, token: Token) -> bool {
+        self.claims.contains_key(&token)
+    }
+
     /// Nothing is handed out from here on.
     pub fn drain(&mut self) {
         self.draining = true;
@@ -175,7 +234,7 @@ impl Group {
         for event in events {
             self.matching(event, &mut matched);
             if matched.is_empty() {
-                effects.orphans += 1;
+                effects.orphans += u64::from(self.is_default());
             } else {
                 self.pending.came(event.seq);
             }
@@ -189,9 +248,14 @@ impl Group {
             }
         }
         if let Some(last) = events.last() {
-            self.head = self.head.max(last.seq);
-            self.bindings.values_mut().for_each(|binding| binding.passed(last.seq));
+            self.passed(last.seq, effects);
         }
+    }
+
+    /// All that was dispatched up to `seq` went by.
+    pub fn passed(&mut self, seq: u64, effects: &mut Effects) {
+        self.head = self.head.max(seq);
+        self.bindings.values_mut().for_each(|binding| binding.passed(seq));
         self.want_pages(effects);
     }
 
@@ -297,8 +361,10 @@ impl Group {
 
     fn hand_out(&mut self, key: ConsumerKey, waiting: Waiting, now: i64, effects: &mut Effects) {
         let Some(consumer) = self.consumers.get_mut(&key) else { return };
-        self.next_token += 1;
-        let token = self.next_token;
+        let token = self.tokens.next();
+        if self.identity.name.is_some() {
+            effects.named.push((token, self.identity.no));
+        }
         let Waiting { event, attempts } = waiting;
         self.pending.went(event.seq);
         consumer.took(token, event.weight());
@@ -390,10 +456,11 @@ impl Group {
 }
 
 impl Claim {
-    fn attempt(&self, reason: &str, error: String, now: i64) -> Attempt {
+    fn attempt(&self, of: &Identity, reason: &str, error: String, now: i64) -> Attempt {
         Attempt {
             number: self.attempts + 1,
-            group: None,
+            round: of.round,
+            group: of.name.clone(),
             consumer: self.uid.clone(),
             started: self.started,
             ended: now,

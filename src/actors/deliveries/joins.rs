@@ -6,6 +6,7 @@ use super::{
     Consume, Deliveries,
     consumer::{Consumer, ConsumerKey},
     effects::Effects,
+    groups::GroupNo,
 };
 use crate::{
     actors::{clock::now_millis as now, journal::Bind, outlet::Word},
@@ -14,22 +15,22 @@ use crate::{
     wire::Answer,
 };
 
-/// The most bindings of the default group: each is a row for ever, and costs time with every event that it matches.
+/// The most bindings of all groups: each is a row for ever, and costs time with every event that it matches.
 const MOST_BINDINGS: usize = 10_000;
 
 impl Deliveries {
     /// A link wants to consume.
     pub(super) fn consume(&mut self, message: Consume, ctx: &mut Context<Self>) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        if self.group.has_consumer(key) || self.joining.contains_key(&key) {
+        if self.groups.has_consumer(key) || self.joining.contains_key(&key) {
             refuse(&message, still_held(message.sub));
             return;
         }
-        let patterns = (message.domain.as_str().to_owned(), message.name.as_str().to_owned());
-        match self.known.get(&patterns).copied() {
-            Some(id) => self.join(&message, id, ctx),
-            None if self.known.len() + self.making >= MOST_BINDINGS => refuse(&message, too_many_bindings()),
-            None => self.make_binding(message, ctx),
+        let no = GroupNo::DEFAULT;
+        match self.groups.binding(no, &message.domain, &message.name) {
+            Some(id) => self.join(&message, no, id, ctx),
+            None if self.groups.count_bindings() >= MOST_BINDINGS => refuse(&message, too_many_bindings()),
+            None => self.make_binding(message, no, ctx),
         }
     }
 
@@ -41,7 +42,7 @@ impl Deliveries {
         })
     }
 
-    fn join(&mut self, message: &Consume, id: i64, ctx: &mut Context<Self>) {
+    fn join(&mut self, message: &Consume, no: GroupNo, id: i64, ctx: &mut Context<Self>) {
         let options = &message.options;
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
         let consumer = Consumer::new(
@@ -52,19 +53,21 @@ impl Deliveries {
             self.config.credit_bytes,
             options.concurrency as usize,
         );
-        message.outlet.answer(message.req, Ok(Answer::Position(self.group.head())));
+        message.outlet.answer(message.req, Ok(Answer::Position(self.groups.default_group().head())));
         let mut effects = Effects::default();
-        self.group.join(key, consumer, now(), &mut effects);
+        self.groups.join(no, key, consumer, now(), &mut effects);
         self.apply(effects, ctx);
     }
 
     /// Makes the binding durable; the consumer joins once it is.
-    fn make_binding(&mut self, message: Consume, ctx: &mut Context<Self>) {
+    fn make_binding(&mut self, message: Consume, no: GroupNo, ctx: &mut Context<Self>) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
         self.joins += 1;
-        self.making += 1;
         let join = self.joins;
         self.joining.insert(key, join);
+        if let Some(group) = self.groups.get_mut(no) {
+            group.make_binding();
+        }
         let now = now();
         let (made, answer) = tokio::sync::oneshot::channel();
         self.journal.signal(Bind {
@@ -79,21 +82,22 @@ impl Deliveries {
             made,
         });
         ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| {
-            deliveries.making -= 1;
+            let start = answer.as_ref().ok().and_then(|made| Some(made.as_ref().ok()?.start_seq));
+            if let Some(group) = deliveries.groups.get_mut(no) {
+                group.made_binding(start);
+            }
             let wanted = deliveries.joining.get(&key) == Some(&join);
             if wanted {
                 deliveries.joining.remove(&key);
             }
             match answer {
                 Ok(Ok(binding)) => {
-                    // The store has lowered its cursor to there.
-                    deliveries.saved = deliveries.saved.min(binding.start_seq.saturating_sub(1));
-                    let id = deliveries.bind(binding, 0);
+                    let id = deliveries.groups.bind(no, binding, 0);
                     if wanted {
-                        deliveries.join(&message, id, ctx);
+                        deliveries.join(&message, no, id, ctx);
                     } else {
                         // It was stopped meanwhile, but each request has its answer.
-                        let position = deliveries.group.head();
+                        let position = deliveries.groups.default_group().head();
                         message.outlet.answer(message.req, Ok(Answer::Position(position)));
                     }
                 }

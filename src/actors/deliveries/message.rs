@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::effects::Verdict;
+use super::{effects::Verdict, groups::GroupNo};
 use crate::{
     actors::{
         dispatched::Dispatched,
@@ -164,8 +164,8 @@ pub struct Reserved {
 pub struct Recorded {
     /// Outcomes, in the order of the verdicts.
     pub settled: Vec<Settled>,
-    /// How many attempts without an outcome it had, written or not.
-    pub attempts: usize,
+    /// The groups of the attempts without an outcome that it had, written or not.
+    pub attempts: Vec<GroupNo>,
     /// Claims, in the order in which they were asked for.
     pub reserved: Vec<Reserved>,
 }
@@ -174,7 +174,7 @@ impl Recorded {
     /// Whether there is nothing to tell.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.settled.is_empty() && self.attempts == 0 && self.reserved.is_empty()
+        self.settled.is_empty() && self.attempts.is_empty() && self.reserved.is_empty()
     }
 }
 mail!(Recorded => ());

@@ -15,7 +15,7 @@ use crate::{
         dispatched::Dispatched,
         outlet::{Frame, LinkId, Outlet},
     },
-    store::{OpenEvent, Store, StoreError},
+    store::{GroupKey, OpenEvent, OpenPage, Store, StoreError},
 };
 
 impl Deliveries {
@@ -39,14 +39,14 @@ impl Deliveries {
     pub(super) fn npm_came(&mut self, message: NpmCame, ctx: &mut Context<Self>) {
         let NpmCame { outlet, domain, name, late } = message;
         let now = now();
-        self.group.npm_came();
+        self.groups.default_mut().npm_came();
         let mut effects = Effects::default();
         let given = late.iter().map(|event| event.seq).collect();
         for event in late {
-            self.group.tell_late(event, outlet.clone(), now, &mut effects);
+            self.groups.default_mut().tell_late(event, outlet.clone(), now, &mut effects);
         }
         let after = self.start_seq(now).saturating_sub(1);
-        self.feeds.begin(outlet, (domain, name), (after, self.group.head()), given);
+        self.feeds.begin(outlet, (domain, name), (after, self.groups.default_group().head()), given);
         self.apply(effects, ctx);
         self.look(ctx);
     }
@@ -55,8 +55,11 @@ impl Deliveries {
     pub(super) fn look(&mut self, ctx: &mut Context<Self>) {
         for Look { ticket, after, domain, name } in self.feeds.looks(now()) {
             let (store, hub) = (self.store.clone(), self.config.hub.clone());
-            let read =
-                async move { store.open_page(&hub, after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await };
+            let read = async move {
+                store
+                    .open_page(&hub, GroupKey::DEFAULT, after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES)
+                    .await
+            };
             ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
                 deliveries.past(ticket, after, result, ctx);
                 // Its place is free for another one's.
@@ -82,12 +85,12 @@ impl Deliveries {
         &mut self,
         ticket: Ticket,
         after: u64,
-        result: Result<(Vec<OpenEvent>, bool), StoreError>,
+        result: Result<OpenPage, StoreError>,
         ctx: &mut Context<Self>,
     ) {
         let Some(Telling { outlet, upto, given }) = self.feeds.page(ticket) else { return };
         let now = now();
-        let (events, more) = match result {
+        let OpenPage { events, scanned: looked, more } = match result {
             Ok(page) => page,
             Err(error) => {
                 cannot_read(&error);
@@ -97,7 +100,8 @@ impl Deliveries {
         };
         let mut effects = Effects::default();
         let mut ids = Vec::new();
-        let mut next = None;
+        // A page may be empty and yet have more after it.
+        let mut next = (more && looked < upto).then_some((looked, 0));
         let mut scanned = after;
         for OpenEvent { event, seq, claimed, .. } in events {
             let event = Arc::new(Dispatched::new(event, seq));
@@ -106,11 +110,11 @@ impl Deliveries {
                 break;
             }
             let skip = claimed || given.contains(&seq);
-            match self.group.is_free(&event, now) {
+            match self.groups.default_group().is_free(&event, now) {
                 _ if skip => {}
                 Ok(()) => {
                     ids.push(event.event.id.clone());
-                    self.group.tell_late(event, outlet.clone(), now, &mut effects);
+                    self.groups.default_mut().tell_late(event, outlet.clone(), now, &mut effects);
                 }
                 // Others were told of it a moment ago, and have their time.
                 Err(Some(until)) => {

@@ -107,7 +107,7 @@ impl Handler<Deleted> for Deliveries {
 
     fn handle(&mut self, message: Deleted, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
-        self.group.deleted(&message.gone, &mut effects);
+        self.groups.deleted(&message.gone, &mut effects);
         self.apply(effects, ctx);
         for gone in &message.gone {
             self.tell(&gone.id);

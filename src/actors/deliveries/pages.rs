@@ -11,15 +11,18 @@ use super::{
 };
 use crate::{
     actors::{clock::now_millis as now, dispatched::Dispatched},
-    store::{OpenEvent, StoreError},
+    store::{OpenPage, StoreError},
 };
 
 impl Deliveries {
     pub(super) fn read_page(&mut self, id: i64, page: PageWanted, ctx: &mut Context<Self>) {
-        let Some((domain, name)) = self.group.patterns(id) else { return };
+        let Some((group, domain, name)) = self.groups.patterns(id) else { return };
+        let group = group.identity().clone();
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
-        let read =
-            async move { store.open_page(&hub, page.after, (&domain, &name), PAGE_EVENTS, PAGE_BYTES).await };
+        let read = async move {
+            let patterns = (&domain, &name);
+            store.open_page(&hub, group.key(), page.after, patterns, PAGE_EVENTS, PAGE_BYTES).await
+        };
         ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
             deliveries.page(id, page, result, ctx);
         }));
@@ -29,12 +32,11 @@ impl Deliveries {
         &mut self,
         id: i64,
         page: PageWanted,
-        result: Result<(Vec<OpenEvent>, bool), StoreError>,
+        result: Result<OpenPage, StoreError>,
         ctx: &mut Context<Self>,
     ) {
         match result {
-            Ok((events, more)) => {
-                let scanned = events.last().map_or(page.after, |last| last.seq);
+            Ok(OpenPage { events, scanned, more }) => {
                 let rows = events
                     .into_iter()
                     .map(|open| Waiting {
@@ -44,13 +46,13 @@ impl Deliveries {
                     .collect();
                 let mut effects = Effects::default();
                 let page = Page { ticket: page.ticket, rows, scanned, more };
-                self.group.page(id, page, now(), &mut effects);
+                self.groups.page(id, page, now(), &mut effects);
                 self.apply(effects, ctx);
             }
             Err(error) => {
                 // The next tick asks again.
                 tracing::warn!(%error, "pending events can't be read");
-                self.group.page_failed(id, page.ticket);
+                self.groups.page_failed(id, page.ticket);
             }
         }
     }

@@ -17,6 +17,8 @@ struct DeliveriesState {
     group: GroupState,
     /// Up to where everything has an outcome, as it was saved last.
     cursor: u64,
+    /// Named groups there are.
+    named_groups: usize,
     /// Consumers whose binding is being made.
     joining: usize,
 }
@@ -25,8 +27,13 @@ impl Handler<Snapshot> for Deliveries {
     type Result = State;
 
     fn handle(&mut self, _: Snapshot, _: &mut Self::Context) -> Self::Result {
-        let (group, cursor, joining) = (self.group.state(), self.saved, self.joining.len());
-        State::of(&DeliveriesState { group, cursor, joining })
+        let group = self.groups.default_group();
+        State::of(&DeliveriesState {
+            group: group.state(),
+            cursor: group.saved(),
+            named_groups: self.groups.named(),
+            joining: self.joining.len(),
+        })
     }
 }
 
@@ -34,6 +41,6 @@ impl Handler<Holding> for Deliveries {
     type Result = Held;
 
     fn handle(&mut self, message: Holding, _: &mut Self::Context) -> Self::Result {
-        Held(message.0.iter().map(|link| (*link, self.group.held_by(*link))).collect())
+        Held(message.0.iter().map(|link| (*link, self.groups.held_by(*link))).collect())
     }
 }

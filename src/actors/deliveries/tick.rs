@@ -2,7 +2,7 @@
 
 use actix::Context;
 
-use super::{Deliveries, effects::Effects};
+use super::{Deliveries, effects::Effects, group::Group};
 use crate::{
     actors::{clock::now_millis as now, journal::Note},
     store::Write,
@@ -16,31 +16,33 @@ const CURSOR_TICKS: u32 = 5;
 impl Deliveries {
     pub(super) fn tick(&mut self, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
-        self.group.want_pages(&mut effects);
-        self.group.due(now(), &mut effects);
+        self.groups.want_pages(&mut effects);
+        self.groups.due(now(), &mut effects);
         self.apply(effects, ctx);
         self.look(ctx);
         self.ask_claims(ctx);
         self.look_for_outcomes(ctx);
         self.ticks += 1;
         if self.ticks.is_multiple_of(COUNT_TICKS) {
-            self.group.recount();
+            self.groups.recount();
         }
         self.count(ctx);
         if self.ticks.is_multiple_of(CURSOR_TICKS) {
-            self.save_cursor();
+            self.save_cursors();
         }
     }
 
     /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
-    pub(super) fn save_cursor(&mut self) {
-        if self.making > 0 {
-            return;
-        }
-        if let Some(floor) = self.group.floor().filter(|floor| *floor > self.saved) {
-            self.saved = floor;
-            let cursor = Write::Cursor { hub: self.config.hub.clone(), group: String::new(), seq: floor };
-            self.journal.signal(Note(vec![cursor]));
+    pub(super) fn save_cursors(&mut self) {
+        let hub = &self.config.hub;
+        let save = |group: &mut Group| {
+            let seq = group.unsaved()?;
+            let group = group.identity().name.as_ref().map(ToString::to_string).unwrap_or_default();
+            Some(Write::Cursor { hub: hub.clone(), group, seq })
+        };
+        let cursors: Vec<_> = self.groups.iter_mut().filter_map(save).collect();
+        if !cursors.is_empty() {
+            self.journal.signal(Note(cursors));
         }
     }
 }

@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     actors::{
-        deliveries::{Finish, Recorded, Reserved, Settled},
+        deliveries::{Finish, GroupNo, Recorded, Reserved, Settled},
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Event, EventId, Fault, NewEvent, Outcome, RecurringName, Uid, code},
+    event::{Append, Event, EventId, Fault, NewEvent, Outcome, RecurringName, Uid, code},
     metrics::{HubMetrics, Refusal},
     store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Write, Written},
     wire::{Answer, Attempt, Published, Req, Token},
@@ -63,8 +63,8 @@ pub enum ReplyTo {
         /// What was to be recorded.
         outcome: Outcome,
     },
-    /// Deliveries, that an attempt is no longer under way.
-    Attempt,
+    /// Deliveries, that an attempt of this group is no longer under way.
+    Attempt(GroupNo),
     /// Deliveries, whether a claim is ours.
     Reserve(Token),
     /// The registry, of what an npm link has published.
@@ -178,7 +178,7 @@ impl Batch {
                 }
                 Events::Several(events.clone())
             }
-            Write::Persist(event) => {
+            Write::Persist(event, _) => {
                 event.timestamp = sequence.next(now).timestamp;
                 Events::None
             }
@@ -299,8 +299,8 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 // Whoever asked may be gone: the binding stays all the same.
                 let _ = made.send(bound);
             }
-            ReplyTo::Attempt => {
-                told.recorded.attempts += 1;
+            ReplyTo::Attempt(of) => {
+                told.recorded.attempts.push(of);
                 warn_unwritten(result);
             }
             ReplyTo::Reserve(token) => {
@@ -358,7 +358,7 @@ fn published(
             Ok(Answer::Published(published))
         }
         (Events::Several(events), Ok(Written::Batch(all))) => {
-            for (Placed { event, seq }, published) in events.into_iter().zip(&all) {
+            for (Placed { event, seq, .. }, published) in events.into_iter().zip(&all) {
                 dispatch(event, seq, published);
             }
             Ok(Answer::Batch(all))
@@ -394,21 +394,22 @@ pub fn refuse(outlet: &Outlet, events: Vec<Publishing>, fault: &Fault) {
 /// A publish whose time and place come with its transaction, and its weight in bytes.
 pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
     match what {
-        Storing::Publish(event) => {
+        Storing::Publish(Append { event, expect }) => {
             let weight = event.weight();
-            (Write::Publish { event: untimed(event), seq: 0, publisher, hub }, weight)
+            (Write::Publish { event: untimed(event), seq: 0, publisher, hub, expect }, weight)
         }
-        Storing::Persist(event) => {
+        Storing::Persist(Append { event, expect }) => {
             let weight = event.weight();
-            (Write::Persist(untimed(event)), weight)
+            (Write::Persist(untimed(event), expect), weight)
         }
         Storing::Schedule(due, event) => {
             let weight = event.weight();
             (Write::Schedule { event: untimed(event), due, publisher }, weight)
         }
         Storing::Batch(events) => {
-            let weight = events.iter().map(NewEvent::weight).sum();
-            let events = events.into_iter().map(|event| Placed { event: untimed(event), seq: 0 }).collect();
+            let weight = events.iter().map(|append| append.event.weight()).sum();
+            let place = |Append { event, expect }| Placed { event: untimed(event), seq: 0, expect };
+            let events = events.into_iter().map(place).collect();
             (Write::Batch { events, publisher, hub }, weight)
         }
     }
@@ -420,17 +421,29 @@ fn untimed(event: NewEvent) -> Event {
 }
 
 /// The outcome of a claim.
-pub fn finish(finish: Finish, at: i64) -> Write {
-    let Finish { event_id, seq, outcome, consumer, attempt, .. } = finish;
+pub fn finish(finish: Finish, at: i64, hub: Uid) -> Write {
+    let Finish { event_id, group, round, seq, outcome, consumer, attempt, .. } = finish;
     let attempt = attempt.map(|ended| attempt_row(event_id.clone(), ended));
-    Write::Finish { event_id, seq, outcome, consumer, at, attempt }
+    Write::Finish {
+        event_id,
+        seq,
+        outcome,
+        consumer,
+        at,
+        attempt,
+        hub,
+        group: group.map(|group| group.to_string()).unwrap_or_default(),
+        round,
+        retried: false,
+        letter: None,
+    }
 }
 
 /// A delivery of the default group that ended, as a row.
 pub fn attempt_row(event_id: EventId, attempt: Attempt) -> AttemptRow {
-    let Attempt { number, group, consumer, started, ended, reason, error } = attempt;
+    let Attempt { number, round, group, consumer, started, ended, reason, error } = attempt;
     let group = group.map(|group| group.to_string()).unwrap_or_default();
-    AttemptRow { event_id, group, round: 1, number, consumer, started, ended, reason, error }
+    AttemptRow { event_id, group, round, number, consumer, started, ended, reason, error }
 }
 
 /// The store answered another question: a fault of ours, which must not pass for success.

@@ -10,7 +10,7 @@ use crate::{
         registry::Registry,
         scheduler::Scheduler,
     },
-    event::{EventId, Fault, NewEvent, RecurringName, Uid},
+    event::{Append, EventId, Fault, NewEvent, RecurringName, Uid},
     store::{Binding, Write},
     wire::{Association, Deletion, Recur, RecurChange, Req},
 };
@@ -31,13 +31,13 @@ mail!(Connect => ());
 #[derive(Debug)]
 pub enum Storing {
     /// An event, published.
-    Publish(NewEvent),
+    Publish(Append),
     /// An event, not published.
-    Persist(NewEvent),
+    Persist(Append),
     /// An event, to be published at its time, in milliseconds since 1970.
     Schedule(i64, NewEvent),
     /// Several events, published together or not at all.
-    Batch(Vec<NewEvent>),
+    Batch(Vec<Append>),
 }
 
 /// One publish of a link.

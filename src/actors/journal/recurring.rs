@@ -74,7 +74,7 @@ pub(super) fn changed(written: Written, told: &mut Told, metrics: &HubMetrics) -
             Ok(Answer::Done)
         }
         Written::RanExtra(event, published) => {
-            if published.fresh {
+            if let Some(event) = event {
                 metrics.published.inc();
                 metrics.recurring_runs.inc();
                 told.committed.push(Arc::new(Dispatched::new(*event, published.seq)));

@@ -72,6 +72,14 @@ pub struct EventPush {
     pub event: Arc<Dispatched>,
 }
 
+impl EventPush {
+    /// What an event for subscriptions counts for in a queue, in bytes.
+    #[must_use]
+    pub fn weight_of(event: &Dispatched) -> usize {
+        FRAME + event.weight()
+    }
+}
+
 /// A claim for a consumer of a link.
 #[derive(Debug)]
 pub struct ClaimPush {

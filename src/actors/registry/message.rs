@@ -108,6 +108,47 @@ pub struct AwaitEvent {
 }
 mail!(AwaitEvent => ());
 
+/// Asks for the last sequence number that was dispatched: all up to it is in the store.
+#[derive(Debug)]
+pub struct Head;
+mail!(Head => u64);
+
+/// A subscription that replays has come near: what is dispatched from now on is kept for it. The answer is the last
+/// sequence number that was dispatched before: up to it the subscription reads the store.
+#[derive(Debug)]
+pub struct TakeSeat {
+    /// The link.
+    pub outlet: Outlet,
+    /// The subscription's number.
+    pub sub: Sub,
+    /// Of which domains.
+    pub domain: Pattern,
+    /// Of which names.
+    pub name: Pattern,
+}
+mail!(TakeSeat => u64);
+
+/// A subscription that replays has sent all up to its seat, and what it was handed since: it wants to be live.
+#[derive(Debug)]
+pub struct GoLive {
+    /// The link.
+    pub outlet: Outlet,
+    /// The subscription's number.
+    pub sub: Sub,
+}
+mail!(GoLive => Switch);
+
+/// What becomes of a subscription that wants to be live.
+#[derive(Debug, actix::MessageResponse)]
+pub enum Switch {
+    /// It is: what was kept for it is on its way, and what comes follows.
+    Live,
+    /// The link has no room for what was kept: it is to be sent first. The seat stays.
+    Kept(Vec<Arc<Dispatched>>),
+    /// More came than is kept: the seat is lost, and the store is to be read up to this number.
+    Behind(u64),
+}
+
 /// A wait is over, whether it was met or not.
 #[derive(Debug)]
 pub struct ForgetEvent {

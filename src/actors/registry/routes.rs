@@ -8,7 +8,10 @@ use std::{
     time::Instant,
 };
 
-use super::late::{Ring, RingLimits};
+use super::{
+    late::{Ring, RingLimits},
+    seats::{Kept, Seats},
+};
 use crate::{
     actors::{
         dispatched::Dispatched,
@@ -30,6 +33,8 @@ struct Route {
 enum Wish {
     /// A v1 subscription.
     Subscription(Sub),
+    /// A v1 subscription that replays: what is dispatched is kept for it.
+    Seat(Sub),
     /// A v1 consumer: it gets its events elsewhere, but they don't count as unseen.
     Consumer(Sub),
     /// An npm subscription, numbered here.
@@ -52,12 +57,24 @@ pub struct Pushes {
     pub npm: BTreeMap<u64, Vec<Outlet>>,
 }
 
+/// What becomes of a subscription that wants to be live.
+#[derive(Debug)]
+pub enum Going {
+    /// It is, with this to begin with.
+    Live(Vec<EventPush>),
+    /// Its link has no room for this yet.
+    Kept(Vec<Arc<Dispatched>>),
+    /// More came than is kept: it has lost its seat.
+    Behind,
+}
+
 /// Who wants what.
 #[derive(Debug)]
 pub struct Routes {
     index: PatternIndex<Route>,
     links: HashMap<LinkId, Link>,
     ring: Ring,
+    seats: Seats,
     /// The last sequence number that was dispatched.
     head: u64,
     most: usize,
@@ -68,7 +85,14 @@ impl Routes {
     /// connection bounds.
     #[must_use]
     pub fn new(ring: RingLimits, head: u64, most: usize) -> Self {
-        Self { index: PatternIndex::default(), links: HashMap::new(), ring: Ring::new(ring), head, most }
+        Self {
+            index: PatternIndex::default(),
+            links: HashMap::new(),
+            ring: Ring::new(ring),
+            seats: Seats::default(),
+            head,
+            most,
+        }
     }
 
     /// The last sequence number that was dispatched.
@@ -125,7 +149,40 @@ impl Routes {
 
     /// Takes a v1 subscription back. False: there is none of this number.
     pub fn unsubscribe(&mut self, link: LinkId, sub: Sub) -> bool {
-        self.remove(link, Wish::Subscription(sub))
+        self.leave_seat(link, sub) || self.remove(link, Wish::Subscription(sub))
+    }
+
+    /// A v1 subscription that replays has come near: what is dispatched from now on is kept for it.
+    pub fn take_seat(&mut self, outlet: &Outlet, sub: Sub, domain: Pattern, name: Pattern) {
+        self.add(outlet, Wish::Seat(sub), domain, name);
+        self.seats.take(outlet.id(), sub);
+    }
+
+    /// It has sent all up to its seat: it is live from here on if its link has room for what was kept meanwhile.
+    pub fn go_live(&mut self, outlet: &Outlet, sub: Sub) -> Going {
+        let link = outlet.id();
+        let has_room = self.seats.bytes(link, sub).is_some_and(|bytes| outlet.has_room(bytes));
+        let kept = match self.seats.empty(link, sub) {
+            Kept::Events(kept) => kept,
+            Kept::TooMuch => {
+                self.leave_seat(link, sub);
+                return Going::Behind;
+            }
+        };
+        if !has_room && !kept.is_empty() {
+            return Going::Kept(kept);
+        }
+        let wish = self.links.get(&link).and_then(|link| link.wishes.get(&Wish::Seat(sub)));
+        // Without a seat it is about to be taken back.
+        let Some((domain, name)) = wish.cloned() else { return Going::Behind };
+        self.leave_seat(link, sub);
+        self.add(outlet, Wish::Subscription(sub), domain, name);
+        Going::Live(kept.into_iter().map(|event| EventPush { subs: vec![sub], event }).collect())
+    }
+
+    fn leave_seat(&mut self, link: LinkId, sub: Sub) -> bool {
+        self.seats.leave(link, sub);
+        self.remove(link, Wish::Seat(sub))
     }
 
     /// A v1 consumer, for whom events don't count as unseen.
@@ -142,6 +199,9 @@ impl Routes {
     pub fn link_gone(&mut self, link: LinkId) {
         let Some(gone) = self.links.remove(&link) else { return };
         for (wish, (domain, name)) in gone.wishes {
+            if let Wish::Seat(sub) = wish {
+                self.seats.leave(link, sub);
+            }
             self.index.remove(&domain, &name, &Route { link, wish });
         }
     }
@@ -151,6 +211,7 @@ impl Routes {
     pub fn dispatch(&mut self, events: &[Arc<Dispatched>], now: Instant) -> Pushes {
         let mut pushes: BTreeMap<LinkId, Vec<EventPush>> = BTreeMap::new();
         let mut npm = BTreeMap::new();
+        let mut seats = Vec::new();
         for event in events {
             self.head = self.head.max(event.seq);
             let (mut unseen, mut by_npm) = (true, false);
@@ -167,10 +228,14 @@ impl Routes {
                             None => list.push(EventPush { subs: vec![sub], event: event.clone() }),
                         }
                     }
+                    Wish::Seat(sub) => seats.push((route.link, sub)),
                     Wish::Npm(_) => by_npm = true,
                     Wish::Consumer(_) => {}
                 }
             });
+            for (link, sub) in seats.drain(..) {
+                self.seats.keep(link, sub, event);
+            }
             if by_npm && !event.shared {
                 npm.insert(event.seq, self.npm_links(event));
             }
@@ -206,9 +271,11 @@ impl Routes {
         links.iter().filter_map(|link| Some(self.links.get(link)?.outlet.clone())).collect()
     }
 
-    /// Events were deleted: no late subscriber gets them.
+    /// Events were deleted: no late subscriber gets them, and none that replays.
     pub fn forget(&mut self, gone: &[Gone]) {
-        self.ring.forget(&gone.iter().filter_map(|gone| gone.seq).collect());
+        let seqs = gone.iter().filter_map(|gone| gone.seq).collect();
+        self.ring.forget(&seqs);
+        self.seats.forget(&seqs);
     }
 
     fn add(&mut self, outlet: &Outlet, wish: Wish, domain: Pattern, name: Pattern) {
@@ -243,7 +310,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        actors::outlet::Outflow,
+        actors::outlet::{Frame, Outflow},
         event::{Data, Domain, Event, EventId, Name, Pid},
     };
 
@@ -332,6 +399,34 @@ mod tests {
         routes.subscribe_npm(&npm, pattern("a"), pattern("b"), now);
         routes.unsubscribe_npm(LinkId(3), &pattern("a"), &pattern("b"));
         assert!(routes.index.is_empty() && routes.links.is_empty());
+    }
+
+    #[test]
+    fn a_subscription_that_replays_is_live_once_it_has_room_for_what_came_meanwhile() {
+        let (mut routes, now) = (routes(), Instant::now());
+        let (one, out) = Outlet::new(LinkId(1), 1_000);
+        routes.subscribe(&one, 1, pattern("orders"), Pattern::any(), now);
+        routes.take_seat(&one, 2, pattern("orders"), Pattern::any());
+        assert_eq!(pushed(&mut routes, &[event(1, "orders"), event(2, "users")]), [(1, 1, vec![1])]);
+
+        one.send(Frame::Raw(vec![0; 600].into()));
+        let Going::Kept(kept) = routes.go_live(&one, 2) else { panic!("there is no room") };
+        assert_eq!(kept.iter().map(|event| event.seq).collect::<Vec<_>>(), [1]);
+        assert_eq!(pushed(&mut routes, &[event(3, "orders")]), [(1, 3, vec![1])]);
+        drop(out);
+        let Going::Live(kept) = routes.go_live(&one, 2) else { panic!("there is room") };
+        assert_eq!(
+            kept.iter().map(|push| (push.event.seq, push.subs.clone())).collect::<Vec<_>>(),
+            [(3, vec![2])]
+        );
+        assert_eq!(pushed(&mut routes, &[event(4, "orders")]), [(1, 4, vec![1, 2])], "as any other now");
+
+        routes.take_seat(&one, 5, Pattern::any(), Pattern::any());
+        assert!(routes.unsubscribe(LinkId(1), 5));
+        assert!(matches!(routes.go_live(&one, 5), Going::Behind), "it was taken back");
+        routes.take_seat(&one, 6, Pattern::any(), Pattern::any());
+        routes.link_gone(LinkId(1));
+        assert!(routes.index.is_empty() && routes.links.is_empty() && routes.seats.len() == 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 
 use eventflow::{
-    event::{Data, Domain, EventId, Fault, InvalidData, Name, NewEvent, Pid, code},
+    event::{Data, Domain, EventId, Expect, Fault, InvalidData, Name, NewEvent, Pid, code},
     spoke,
 };
 use serde::{Deserialize, de::IgnoredAny};
@@ -22,6 +22,7 @@ struct Line<'a> {
     data: Option<&'a RawValue>,
     id: Option<String>,
     rid: Option<String>,
+    expect: Option<String>,
 }
 
 /// Reads one line as an event; `new_id` makes an id if it names none.
@@ -33,7 +34,9 @@ pub(crate) fn parse(line: &str, new_id: impl FnOnce() -> String) -> Result<spoke
         Fault::refused(code::INVALID_RECORD, format!("the line is no event: {}", why(line, &error)))
     })?;
     let data = line.data.map_or(Ok(None), |data| payload(data.get()).map(Some))?;
-    event(&line.domain, &line.name, line.pid, line.id, line.rid, data, new_id)
+    let expect = line.expect.map(Expect::parse).transpose()?;
+    let event = event(&line.domain, &line.name, line.pid, line.id, line.rid, data, new_id)?;
+    Ok(expecting(event, expect))
 }
 
 /// What is wrong with a line, where, and what to do.
@@ -80,6 +83,14 @@ pub(crate) fn event(
         data: data.map_or_else(|| Data::parse("null"), Ok)?,
         id,
     }))
+}
+
+/// With what is expected of its log, if something is.
+pub(crate) fn expecting(event: spoke::Publish, expect: Option<Expect>) -> spoke::Publish {
+    match expect {
+        Some(expect) => event.expecting(expect),
+        None => event,
+    }
 }
 
 /// Takes JSON as people write it, with line breaks and indentation.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use chrono::{DateTime, Local, TimeZone, Utc};
-use eventflow::event::Event;
+use eventflow::event::{Event, Position};
 use indicatif::ProgressBar;
 
 /// The most characters of an event's data on a line for people.
@@ -86,6 +86,25 @@ impl Printer {
         self.line(&line)
     }
 
+    /// An event, and for programs the position behind it.
+    pub(crate) fn event_at(&mut self, event: &Event, position: &Position) -> io::Result<()> {
+        match self.style {
+            Style::Json => self.line(&json(&At { event, position })),
+            Style::People { .. } => self.event(event),
+        }
+    }
+
+    /// For programs: events that were asked for are gone.
+    pub(crate) fn removed(&mut self, from: u64, to: u64, events: u64) -> io::Result<()> {
+        match self.style {
+            Style::Json => {
+                let removed = serde_json::json!({ "from": from, "to": to, "events": events });
+                self.line(&json(&serde_json::json!({ "removed": removed })))
+            }
+            Style::People { .. } => Ok(()),
+        }
+    }
+
     /// A line as it is.
     pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
         self.out.write_all(line.as_bytes())?;
@@ -96,6 +115,14 @@ impl Printer {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// An event with the position behind it, one object.
+#[derive(serde::Serialize)]
+struct At<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    position: &'a Position,
 }
 
 /// Whether what somebody else wrote to standard error ended within a line.
@@ -275,6 +302,13 @@ pub(crate) mod tests {
             json(&event(None, "[1]")),
             r#"{"id":"id-1","timestamp":1700000000123,"domain":"orders","name":"created","pid":"order-1","data":[1]}"#
         );
+    }
+
+    #[test]
+    fn programs_read_the_position_behind_an_event() {
+        let position = Position::default();
+        let line = json(&At { event: &event(None, "[1]"), position: &position });
+        assert!(line.ends_with(&format!(r#","data":[1],"position":"{position}"}}"#)), "{line}");
     }
 
     #[test]

@@ -3,7 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
-use eventflow::{spoke::Timestamp, wire::HubAddress};
+use eventflow::{
+    event::EventId,
+    spoke::{Position, Since, Timestamp},
+    wire::HubAddress,
+};
 
 /// `HOST:PORT`, where an IPv6 address stands in brackets.
 pub(crate) fn hub_address(text: &str) -> Result<HubAddress, String> {
@@ -68,6 +72,24 @@ fn moment_at(text: &str, now: SystemTime) -> Result<Timestamp, String> {
          since 1970, or a span before now such as 1h"
             .to_owned()
     })
+}
+
+/// From where on events are wanted: `all`, a position, a moment as [`moment`] takes it, or else the id of an event;
+/// `id:ID` is one whatever it looks like.
+pub(crate) fn since(text: &str) -> Result<Since, String> {
+    if text == "all" {
+        return Ok(Since::All);
+    }
+    if let Ok(position) = text.parse::<Position>() {
+        return Ok(position.into());
+    }
+    if let Ok(moment) = moment(text) {
+        return Ok(moment.into());
+    }
+    let id = text.strip_prefix("id:").unwrap_or(text);
+    EventId::parse(id.to_owned())
+        .map(Since::Id)
+        .map_err(|error| format!("must be `all`, a time, a position, or the id of an event, and {error}"))
 }
 
 /// A date: RFC 3339 with any offset, what we print for people, a day (its midnight, UTC), or milliseconds since 1970.
@@ -154,6 +176,19 @@ mod tests {
         ] {
             assert!(millis(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_beginning_is_all_a_position_a_moment_or_an_id() {
+        let position = Position::of(eventflow::event::Uid::parse("HUB").unwrap(), 5);
+        let id = |text: &'static str| Ok(Since::Id(EventId::parse(text).unwrap()));
+        assert_eq!(since("all"), Ok(Since::All));
+        assert_eq!(since(&position.to_string()), Ok(Since::Position(position)));
+        assert_eq!(since("1896091200000"), Ok(Since::Time(1_896_091_200_000)));
+        assert!(matches!(since("1h"), Ok(Since::Time(_))));
+        assert_eq!(since("01K0EXAMPLE"), id("01K0EXAMPLE"));
+        assert_eq!(since("id:all"), id("all"));
+        assert!(since("").is_err() && since("é").is_err());
     }
 
     #[test]

@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use eventflow::{
-    event::EventId,
+    event::{EventId, Expect},
     spoke::{RequestError, Spoke, SpokeConfig},
-    wire::{Ended, Published},
+    wire::{Ended, PublishState, Published},
 };
 
 use crate::{
     connect,
     failure::Failure,
     fields::Fields,
+    ndjson,
     output::{self, Printer, Style},
     parse,
     stop::Stop,
@@ -29,9 +30,12 @@ use crate::{
 /// It returns when the hub has the event on disk. Publishing the same id and content again is harmless.
 ///
 /// With `-` instead of a domain, each line of standard input is one event:
-/// {"domain": …, "name": …, "pid": …, "data": …, "id": …, "rid": …}, where all but domain and name may be left
-/// out. A line that is refused is reported with its number, the others are published; at the end come the counts.
+/// {"domain": …, "name": …, "pid": …, "data": …, "id": …, "rid": …, "expect": …}, where all but domain and name may be
+/// left out. A line that is refused is reported with its number, the others are published; at the end come the counts.
 /// With --batch it is all of them or none.
+///
+/// With --expect the event is only stored if the log of its process ends with the event of this id, or has none: else
+/// the exit code is 1, and the code E_EVENTFLOW_LOG_CONFLICT.
 ///
 /// With --wait the outcome is waited for: the exit code is 1 if it isn't success, and 4 if there was none in time.
 #[derive(Debug, Args)]
@@ -53,6 +57,9 @@ pub(crate) struct Publish {
     /// Only store the event: nobody gets it until the same id and content is published
     #[arg(long, conflicts_with = "batch")]
     pub(crate) persist: bool,
+    /// Only if the log of the process ends with this event, or, for `none`, has no event
+    #[arg(long, value_name = "none|ID", requires = "pid")]
+    pub(crate) expect: Option<String>,
     /// With `-`: publish all lines, at most 1,000, or none
     #[arg(long)]
     pub(crate) batch: bool,
@@ -69,7 +76,7 @@ impl Publish {
 
     /// What is said of a single event.
     pub(crate) fn is_about_one(&self) -> bool {
-        self.name.is_some() || self.fields.any() || self.wait || self.persist
+        self.name.is_some() || self.fields.any() || self.wait || self.persist || self.expect.is_some()
     }
 }
 
@@ -94,12 +101,13 @@ async fn one(
     mut printer: Printer,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let Publish { domain, name, fields, wait, persist, timeout, .. } = arguments;
+    let Publish { domain, name, fields, wait, persist, expect, timeout, .. } = arguments;
+    let expect = expect.map(Expect::parse).transpose().map_err(|error| Failure::misused(error.into()))?;
     let (id, event) = fields.event(&domain, &name.unwrap_or_default())?;
     let began = Instant::now();
     let spoke = connect::connect(config, &stop).await?;
     let left = || timeout.saturating_sub(began.elapsed());
-    let event = event.deadline(left());
+    let event = ndjson::expecting(event, expect).deadline(left());
     // The event may be stored or not, so the first signal waits for the answer.
     let done = match persist {
         true => stop.unless_forced(spoke.persist(event)).await?,
@@ -137,6 +145,9 @@ async fn outcome(
 struct Answer<'a> {
     id: &'a EventId,
     duplicate: bool,
+    /// How it stands, if it was there already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<PublishState>,
     timestamp: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
@@ -146,11 +157,12 @@ struct Answer<'a> {
 
 /// What became of one publish.
 fn answer(id: &EventId, done: Published, outcome: Option<&Ended>, persist: bool, style: Style) -> String {
-    let Published { fresh, timestamp, seq } = done;
+    let Published { fresh, timestamp, seq, state } = done;
     match style {
         // What is only stored has no number yet.
         Style::Json => {
-            output::json(&Answer { id, duplicate: !fresh, timestamp, seq: (seq > 0).then_some(seq), outcome })
+            let seq = (seq > 0).then_some(seq);
+            output::json(&Answer { id, duplicate: !fresh, state, timestamp, seq, outcome })
         }
         Style::People { .. } => {
             let word = match (fresh, persist) {
@@ -159,7 +171,8 @@ fn answer(id: &EventId, done: Published, outcome: Option<&Ended>, persist: bool,
                 (false, _) => "was there already:",
             };
             let ended = outcome.map(|ended| format!("\n{}", wait::told(ended))).unwrap_or_default();
-            format!("{word} {id} at {}{ended}", output::time(timestamp, &chrono::Local))
+            let state = state.map(|state| format!(", {}", state.as_str())).unwrap_or_default();
+            format!("{word} {id} at {}{state}{ended}", output::time(timestamp, &chrono::Local))
         }
     }
 }
@@ -171,15 +184,20 @@ mod tests {
     #[test]
     fn answers_for_people_and_programs() {
         let id = EventId::parse("a").unwrap();
-        let done = Published { fresh: true, timestamp: 5, seq: 7 };
+        let done = Published::fresh(5, 7);
         assert_eq!(
             answer(&id, done, None, false, Style::Json),
             r#"{"id":"a","duplicate":false,"timestamp":5,"seq":7}"#
         );
-        let again = Published { fresh: false, ..done };
+        let again = Published { fresh: false, state: Some(PublishState::Pending), ..done };
         let people = Style::People { colours: false };
         assert!(answer(&id, done, None, false, people).starts_with("published a at 19"));
         assert!(answer(&id, again, None, false, people).starts_with("was there already: a at 19"));
+        assert!(answer(&id, again, None, false, people).ends_with(", pending"));
+        assert_eq!(
+            answer(&id, again, None, false, Style::Json),
+            r#"{"id":"a","duplicate":true,"state":"pending","timestamp":5,"seq":7}"#
+        );
         let stored = Published { seq: 0, ..done };
         assert_eq!(
             answer(&id, stored, None, true, Style::Json),

@@ -132,7 +132,9 @@ mod tests {
             state: "dead".to_owned(),
             consumer: Some(uid("C.SPOKE")),
             ended: Some(40),
+            groups: Vec::new(),
             attempts: vec![Attempt {
+                round: 1,
                 number: 1,
                 group: None,
                 consumer: uid("C.SPOKE"),
@@ -163,6 +165,7 @@ data       {}";
     #[test]
     fn the_story_of_a_new_event_is_short() {
         let trace = Trace {
+            groups: Vec::new(),
             scheduled: None,
             recurring: None,
             publisher: None,

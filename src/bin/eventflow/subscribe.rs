@@ -7,7 +7,7 @@ use std::{future::Future, pin::pin, task::Poll};
 use clap::Args;
 use eventflow::{
     event::{Event, code},
-    spoke::{Delivery, SpokeConfig, Subscription},
+    spoke::{Delivery, Since, SpokeConfig, Subscription},
 };
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     end::End,
     failure::{CUT_SHORT, Failure},
     output::{Printer, remark},
+    parse::since,
     stop::Stop,
 };
 
@@ -26,6 +27,9 @@ use crate::{
 /// With --exec or --on a command gets each event, as those of `eventflow consume` do: one at a time, in the order of
 /// the events. Nothing is recorded of how it ended. Events whose name has no command are passed over. With --count the
 /// exit code is 1 if a command failed.
+///
+/// With --from stored events come first, then live ones, each once, even if the link is lost in between. JSON lines have
+/// the position behind each event, to go on from another time.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow subscribe orders '*' --count 1")]
 pub(crate) struct Subscribe {
@@ -34,6 +38,10 @@ pub(crate) struct Subscribe {
     /// Name or pattern
     #[arg(default_value = "*")]
     pub(crate) name: String,
+    /// From where on: `all` that is stored; a time, or a span before now such as 1h; after the event of an id; after a
+    /// position [default: what comes from now on]
+    #[arg(long, value_name = "all|TIME|ID|POSITION", value_parser = since)]
+    pub(crate) from: Option<Since>,
     #[command(flatten)]
     pub(crate) run: Run,
     #[command(flatten)]
@@ -47,10 +55,13 @@ pub(crate) async fn run(
     mut printer: Printer,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let Subscribe { domain, name, run, end } = arguments;
+    let Subscribe { domain, name, from, run, end } = arguments;
     commands::doubt(&domain, &name, &run);
     let spoke = connect::connect(config, &stop).await?;
-    let mut events = spoke.subscribe(&domain, &name).await?;
+    let mut events = match from {
+        Some(since) => spoke.subscribe_from(&domain, &name, since).await?,
+        None => spoke.subscribe(&domain, &name).await?,
+    };
     let hub = spoke.status().hub.map(|hub| format!(" at hub {hub}")).unwrap_or_default();
     printer.greet(&format!("subscribed to {domain} {name}{hub}; Ctrl-C ends it"));
     let work = async {
@@ -85,8 +96,11 @@ async fn print(
                     events.next().await
                 }
             };
+            if let Some(Delivery::Removed { from, to, events }) = delivery {
+                printer.removed(from, to, events)?;
+            }
             if let Some((event, _)) = taken(delivery, events)? {
-                printer.event(&event)?;
+                printer.event_at(&event, events.position())?;
                 seen += 1;
             }
         }
@@ -105,6 +119,11 @@ fn taken(delivery: Option<Delivery>, events: &Subscription) -> Result<Option<(Ev
         Some(Delivery::Event { event, seq }) => return Ok(Some((event, seq))),
         Some(Delivery::Gap { from, to }) if from < to => {
             remark(&format!("events numbered {} to {to} may be missing", from + 1));
+        }
+        Some(Delivery::Removed { from, to, events }) => {
+            remark(&format!(
+                "{events} events numbered {from} to {to} are gone: the hub's retention removed them"
+            ));
         }
         Some(Delivery::Lagged) => remark("too slow: events were left out"),
         Some(_) => {}

@@ -82,7 +82,11 @@ impl Consumers {
             group: group.clone(),
             domain: domain.clone(),
             name: name.clone(),
-            options: ConsumeOptions { credit, concurrency: options.concurrency.min(credit) },
+            options: ConsumeOptions {
+                credit,
+                concurrency: options.concurrency.min(credit),
+                ..options.clone()
+            },
         })
     }
 

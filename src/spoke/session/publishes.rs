@@ -121,7 +121,7 @@ impl Publishes {
         let Some(in_flight) = self.take(req) else { return Err(fault) };
         let Some(mut publish) = in_flight.publish else { return Ok(()) };
         match fault.retry {
-            Retry::Never => self.finish(req, publish, Err(PublishError::Refused(fault))),
+            Retry::Never => self.finish(req, publish, Err(PublishError::refused(fault))),
             Retry::After(wait) => {
                 // Of what was in flight together, the first one refused sets the wait.
                 if self.held_until.is_none() {

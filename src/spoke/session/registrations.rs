@@ -67,7 +67,9 @@ impl Session {
         let req = self.next_req();
         let request = match how {
             Settle::Ack => Request::Ack { req, token },
-            Settle::Nack { reason } => Request::Nack { req, token, options: NackOptions { reason } },
+            Settle::Nack { reason } => {
+                Request::Nack { req, token, options: NackOptions { reason, ..NackOptions::default() } }
+            }
             Settle::Release => Request::Release { req, token },
         };
         self.ask(req, Asked::Settle(token, answer), request);

@@ -37,6 +37,11 @@ impl Session {
                     self.take_off(key);
                 }
             }
+            Reply::Gap { sub, removed } => {
+                if let Some(key) = self.subscriptions.removed(sub, removed) {
+                    self.take_off(key);
+                }
+            }
             Reply::Claim { sub, token, attempt, seq, event } => {
                 let id = ClaimId { link: self.link, token };
                 if !self.consumers.claimed(sub, id, attempt, seq, event) {

@@ -6,13 +6,14 @@ use std::{
 };
 
 use crate::{
-    event::{Event, Fault, Pattern},
+    event::{Event, Fault, Pattern, Position, Uid},
     spoke::{
         Delivery,
         command::{Answering, Failure, Key, SubscribeCommand},
         lane::Lane,
+        subscription::Arrival,
     },
-    wire::{Req, Request, Sub},
+    wire::{RemovedEvents, Req, Request, Since, Sub, SubscribeOptions},
 };
 
 /// All subscriptions of a spoke. A number ([`Sub`]) is given anew each time one is registered, so that what
@@ -21,6 +22,8 @@ use crate::{
 pub(super) struct Subscriptions {
     all: BTreeMap<Key, Entry>,
     numbers: HashMap<Sub, Key>,
+    /// The hub of the present link.
+    hub: Option<Uid>,
     lagged: u64,
 }
 
@@ -28,9 +31,11 @@ pub(super) struct Subscriptions {
 struct Entry {
     domain: Pattern,
     name: Pattern,
-    lane: Arc<Lane<Delivery>>,
+    /// From where on, and once it has begun: where its reader stands. None: it is live.
+    since: Option<Since>,
+    lane: Arc<Lane<Arrival>>,
     /// Its caller, until the hub has confirmed it for the first time.
-    first: Option<Answering<()>>,
+    first: Option<Answering<Position>>,
     sub: Option<Sub>,
     /// Where its reader stands: the last event, or the position at which it began.
     last: Option<u64>,
@@ -39,10 +44,16 @@ struct Entry {
 }
 
 impl Subscriptions {
-    pub(super) fn add(&mut self, key: Key, subscribe: SubscribeCommand, first: Answering<()>) {
-        let SubscribeCommand { domain, name, lane } = subscribe;
-        let entry = Entry { domain, name, lane, first: Some(first), sub: None, last: None, lagging: false };
+    pub(super) fn add(&mut self, key: Key, subscribe: SubscribeCommand, first: Answering<Position>) {
+        let SubscribeCommand { domain, name, since, lane } = subscribe;
+        let first = Some(first);
+        let entry = Entry { domain, name, since, lane, first, sub: None, last: None, lagging: false };
         self.all.insert(key, entry);
+    }
+
+    /// There is a link to this hub.
+    pub(super) fn link_up(&mut self, hub: &str) {
+        self.hub = Some(Uid::from_stored(hub.to_owned()));
     }
 
     /// All that are to be registered on a new link.
@@ -63,32 +74,41 @@ impl Subscriptions {
         }
         entry.sub = Some(sub);
         self.numbers.insert(sub, key);
-        Some(Request::Subscribe { req, sub, domain: entry.domain.clone(), name: entry.name.clone() })
+        let options = SubscribeOptions { from: entry.since.clone() };
+        Some(Request::Subscribe { req, sub, domain: entry.domain.clone(), name: entry.name.clone(), options })
     }
 
     /// The hub has confirmed it, from this position on. True: its caller has gone, it is to be taken off.
     pub(super) fn confirmed(&mut self, key: Key, position: u64) -> bool {
+        let hub = self.hub.clone();
         let Some(entry) = self.all.get_mut(&key) else { return false };
-        match (entry.first.take(), entry.last) {
-            (Some(first), last) => {
-                entry.last = last.max(Some(position));
-                first.send(Ok(())).is_err()
-            }
-            (None, from) => {
-                let from = from.unwrap_or(position);
-                // A hub that has just started may stand before an event that it sent last.
-                let to = position.max(from);
-                if entry.lane.push(Delivery::Gap { from, to }, 0).is_ok() {
-                    entry.last = Some(position);
-                    return false;
-                }
-                // No room even for the gap: its reader is still where it was.
-                self.lagged += 1;
-                entry.lagging = true;
-                entry.lane.lag();
-                true
-            }
+        let at = hub.map(|hub| (hub, position));
+        if entry.since.is_some() {
+            entry.reach(at.as_ref());
         }
+        if let Some(first) = entry.first.take() {
+            entry.last = entry.last.max(Some(position));
+            let position = match (&entry.since, at) {
+                (Some(Since::Position(position)), _) => position.clone(),
+                (_, Some((hub, seq))) => Position::of(hub, seq),
+                (_, None) => Position::default(),
+            };
+            return first.send(Ok(position)).is_err();
+        }
+        if entry.since.is_some() {
+            // It goes on where its reader stands.
+            return false;
+        }
+        let from = entry.last.unwrap_or(position);
+        // A hub that has just started may stand before an event that it sent last.
+        let to = position.max(from);
+        if entry.push(Delivery::Gap { from, to }, 0, at) {
+            entry.last = Some(position);
+            return false;
+        }
+        // No room even for the gap: its reader is still where it was.
+        self.lagged += 1;
+        true
     }
 
     /// Whether its caller was told that it is there.
@@ -112,21 +132,29 @@ impl Subscriptions {
         let mut lagging = Vec::new();
         for sub in subs {
             let Some(key) = self.numbers.get(sub) else { continue };
-            let Some(entry) = self.all.get_mut(key) else { continue };
-            if entry.lagging {
-                continue;
-            }
-            if entry.lane.push(Delivery::Event { event: event.clone(), seq }, event.weight()).is_ok() {
+            let Some(entry) = self.all.get_mut(key).filter(|entry| !entry.lagging) else { continue };
+            let at = self.hub.clone().map(|hub| (hub, seq));
+            if entry.push(Delivery::Event { event: event.clone(), seq }, event.weight(), at) {
                 // Events from before the position may come late, to a subscriber of the first seconds.
                 entry.last = entry.last.max(Some(seq));
             } else {
                 self.lagged += 1;
-                entry.lagging = true;
-                entry.lane.lag();
                 lagging.push(*key);
             }
         }
         lagging
+    }
+
+    /// Events that this number asked for are gone. Gives its key if it lags now: it is to be taken off the hub.
+    pub(super) fn removed(&mut self, sub: Sub, removed: RemovedEvents) -> Option<Key> {
+        let key = *self.numbers.get(&sub)?;
+        let entry = self.all.get_mut(&key).filter(|entry| !entry.lagging)?;
+        let RemovedEvents { from, to, events } = removed;
+        if entry.push(Delivery::Removed { from, to, events }, 0, None) {
+            return None;
+        }
+        self.lagged += 1;
+        Some(key)
     }
 
     /// Its number is free: nothing that comes for it is taken any more.
@@ -184,5 +212,30 @@ impl Subscriptions {
             self.numbers.remove(&sub);
         }
         Some(entry)
+    }
+}
+
+impl Entry {
+    /// Hands it to the reader. False: there is no room, it lags from here on.
+    fn push(&mut self, delivery: Delivery, weight: usize, at: Option<(Uid, u64)>) -> bool {
+        let reached = at.clone().filter(|_| self.since.is_some());
+        if self.lane.push(Arrival { delivery, at }, weight).is_err() {
+            self.lagging = true;
+            self.lane.lag();
+            return false;
+        }
+        if reached.is_some() {
+            self.reach(reached.as_ref());
+        }
+        true
+    }
+
+    /// From now on it is restored from here.
+    fn reach(&mut self, at: Option<&(Uid, u64)>) {
+        let Some((hub, seq)) = at else { return };
+        match &mut self.since {
+            Some(Since::Position(position)) => position.reach(hub, *seq),
+            since => *since = Some(Since::Position(Position::of(hub.clone(), *seq))),
+        }
     }
 }

@@ -22,6 +22,7 @@ fn limits(requests: u32, bytes: u64) -> LinkLimits {
         credit: 64,
         credit_bytes: 4 << 20,
         subscriptions: 64,
+        lease_ms: 30_000,
         ping_ms: 30_000,
         silence_ms: 60_000,
     }
@@ -65,13 +66,13 @@ fn step() -> impl Strategy<Value = Step> {
 /// The publish that is sent next.
 fn sent(publishes: &mut Publishes, now: Instant) -> Option<(Req, NewEvent)> {
     match publishes.next(now)? {
-        Request::Publish { req, event } => Some((req, event)),
+        Request::Publish { req, event, .. } => Some((req, event)),
         other => panic!("expected a publish: {other:?}"),
     }
 }
 
 fn committed() -> Answer {
-    Answer::Published(Published { fresh: true, timestamp: 0, seq: 0 })
+    Answer::Published(Published::fresh(0, 0))
 }
 
 proptest! {
@@ -97,7 +98,7 @@ proptest! {
                     req += 1;
                     let (answer, answered) = oneshot::channel();
                     let waited = Duration::from_secs(deadline);
-                    let write = Write::Publish(event(req, size));
+                    let write = Write::Publish(event(req, size).into());
                     publishes.add(req, WriteCommand { write, deadline: now + waited, waited, room: None, answer });
                     answers.insert(req, answered);
                 }
@@ -158,7 +159,7 @@ fn what_was_in_flight_stands_before_what_came_later() {
     for req in 1..=6 {
         let (answer, answered) = oneshot::channel();
         let waited = Duration::from_secs(30);
-        let write = Write::Publish(event(req, 1));
+        let write = Write::Publish(event(req, 1).into());
         let command = WriteCommand { write, deadline: now + waited, waited, room: None, answer };
         publishes.add(req, command);
         answers.push(answered);

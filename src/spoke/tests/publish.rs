@@ -12,7 +12,7 @@ async fn a_publish_is_acked_and_its_id_is_made() {
     assert_eq!(&id, pending.id());
     assert_eq!(id.len(), 26);
     link.committed(req, true, 7).await;
-    assert_eq!(pending.await, Ok(Published { fresh: true, timestamp: 1000, seq: 7 }));
+    assert_eq!(pending.await, Ok(Published::fresh(1000, 7)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,6 +79,7 @@ async fn show_gives_the_event_and_its_trace() {
         consumer: None,
         ended: None,
         attempts: Vec::new(),
+        groups: Vec::new(),
     };
     let (shown, ()) = tokio::join!(spoke.show("e1"), async {
         let Request::Show { req, .. } = link.request().await else { panic!("expected a show") };

@@ -55,7 +55,7 @@ async fn a_publish_and_its_outcome_come_together() {
         assert_eq!(id.as_str(), "a");
         link.ok(req, Answer::Outcome(Some(Box::new(dead.clone())))).await;
     });
-    assert_eq!(both, Ok((Published { fresh: true, timestamp: 1000, seq: 7 }, dead)));
+    assert_eq!(both, Ok((Published::fresh(1000, 7), dead)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,7 +71,9 @@ async fn a_reply_names_the_event_that_it_answers() {
     ];
     for (reply, domain, pid) in replies {
         let (done, ()) = tokio::join!(spoke.reply(&question, reply), async {
-            let Request::Publish { req, event } = link.request().await else { panic!("expected a publish") };
+            let Request::Publish { req, event, .. } = link.request().await else {
+                panic!("expected a publish")
+            };
             assert_eq!(event.rid.as_ref().map(|rid| rid.as_str()), Some("q1"));
             assert_eq!((event.domain.as_str(), event.pid.as_str()), (domain, pid));
             link.committed(req, true, 1).await;

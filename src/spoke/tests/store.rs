@@ -4,12 +4,12 @@ use std::time::SystemTime;
 
 use super::*;
 use crate::{
-    event::NewEvent,
+    event::Append,
     spoke::{Schedule, ScheduleError},
 };
 
 impl FakeLink {
-    async fn batch(&mut self) -> (Req, Vec<NewEvent>) {
+    async fn batch(&mut self) -> (Req, Vec<Append>) {
         match self.request().await {
             Request::Batch { req, events } => (req, events),
             other => panic!("expected a batch: {other:?}"),
@@ -25,7 +25,7 @@ impl FakeLink {
 }
 
 fn committed(seq: u64) -> Published {
-    Published { fresh: true, timestamp: 1000, seq }
+    Published::fresh(1000, seq)
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +70,7 @@ async fn an_event_is_persisted() {
     let mut hub = FakeHub::new();
     let (spoke, mut link) = hub.connected(config(), limits()).await;
     let (persisted, ()) = tokio::join!(spoke.persist(publish("a")), async {
-        let Request::Persist { req, event } = link.request().await else { panic!("expected a persist") };
+        let Request::Persist { req, event, .. } = link.request().await else { panic!("expected a persist") };
         assert_eq!(event.id.as_str(), "a");
         link.committed(req, true, 0).await;
     });

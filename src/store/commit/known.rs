@@ -4,16 +4,19 @@ use std::collections::{HashMap, HashSet};
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 
-use super::super::{
-    MAX_DUE, Placed, StoreError, Write,
-    events::{EVENT, event_of},
-    schedules::DUE,
-    sql::{fill, marks, ours, pieces, rounded, statement, unsigned},
-    time,
+use super::{
+    super::{
+        MAX_DUE, Placed, StoreError, Write,
+        events::{EVENT, event_of},
+        schedules::DUE,
+        sql::{fill, marks, ours, pieces, rounded, statement, unsigned},
+        time,
+    },
+    tails::Tails,
 };
 use crate::{
-    event::{Event, EventId, NewEvent},
-    wire::Published,
+    event::{Event, EventId, Expect, NewEvent},
+    wire::{PublishState, Published},
 };
 
 /// The events that a batch names, as they stand after the writes that were taken up so far.
@@ -21,6 +24,8 @@ pub(super) struct Known {
     events: HashMap<EventId, State>,
     /// The content of those that the batch publishes.
     contents: HashMap<EventId, NewEvent>,
+    /// The ends of the logs that it expects something of.
+    tails: Tails,
 }
 
 #[derive(Clone, Copy)]
@@ -29,6 +34,8 @@ struct State {
     /// Whether there is a row in `event_published`, or in `event_scheduled`, which will make one.
     published: bool,
     seq: u64,
+    /// How it stands in the default group.
+    standing: PublishState,
     /// When it is or was due, if it is or was scheduled.
     due: Option<i64>,
     /// Whether it can take an outcome, that is: is published, has none, and no npm spoke has claimed it.
@@ -52,7 +59,10 @@ const LATE: i64 = 60_000;
 /// What to do with a publish.
 pub(super) enum Verdict {
     /// Store and publish it.
-    New,
+    New {
+        /// The time to store it with.
+        timestamp: i64,
+    },
     /// It is stored: publish it. Its time stays.
     Publish {
         /// The event's own time.
@@ -62,12 +72,20 @@ pub(super) enum Verdict {
     Duplicate(Published),
 }
 
+impl Verdict {
+    /// Of an event of which nothing is known, and nothing expected.
+    pub(super) fn new(event: &Event) -> Self {
+        Self::New { timestamp: event.timestamp }
+    }
+}
+
 impl Known {
     /// Reads what the batch names.
     pub(super) async fn read<'a>(
         db: &DatabaseConnection,
-        writes: impl IntoIterator<Item = &'a Write>,
+        writes: impl IntoIterator<Item = &'a Write> + Clone,
     ) -> Result<Self, DbErr> {
+        let tails = Tails::read(db, writes.clone()).await?;
         let mut named = HashSet::new();
         let mut published = HashSet::new();
         for write in writes {
@@ -85,31 +103,45 @@ impl Known {
         let events = states(db, named.into_iter().collect()).await?;
         published.retain(|id| events.contains_key(*id));
         let contents = contents(db, published.into_iter().collect()).await?;
-        Ok(Self { events, contents })
+        Ok(Self { events, contents, tails })
     }
 
-    /// Judges a publish; if it is to be written, takes it up.
-    pub(super) fn publish(&mut self, event: &Event, seq: u64) -> Result<Verdict, StoreError> {
-        let stored = State { timestamp: event.timestamp, published: true, seq, due: None, open: true };
-        let Some(state) = self.store(event, stored)? else { return Ok(Verdict::New) };
-        if state.published {
-            return Ok(Verdict::Duplicate(state.duplicate()));
+    /// Judges a publish; if it is to be written, takes it up. Of the log of one that is stored nothing is expected: it
+    /// stands there.
+    pub(super) fn publish(
+        &mut self,
+        event: &Event,
+        seq: u64,
+        expect: Option<&Expect>,
+    ) -> Result<Verdict, StoreError> {
+        if let Some(state) = self.stored(event)? {
+            if state.published {
+                return Ok(Verdict::Duplicate(state.duplicate()));
+            }
+            *state = State { published: true, seq, open: true, standing: PublishState::Pending, ..*state };
+            let timestamp = state.timestamp;
+            self.tails.dispatched(event, seq);
+            return Ok(Verdict::Publish { timestamp });
         }
-        *state = State { published: true, seq, open: true, ..*state };
-        Ok(Verdict::Publish { timestamp: state.timestamp })
+        let timestamp = self.tails.append(event, Some(seq), expect)?;
+        let standing = PublishState::Pending;
+        self.take_up(event, State { timestamp, published: true, seq, standing, due: None, open: true });
+        Ok(Verdict::New { timestamp })
     }
 
     /// Judges the publishes of a batch; if one is refused, takes up none of them.
     pub(super) fn publish_all(&mut self, events: &[Placed]) -> Result<Vec<Verdict>, StoreError> {
         let mut before = Vec::with_capacity(events.len());
+        let tails = self.tails.clone();
         let mut verdicts = Vec::with_capacity(events.len());
-        for Placed { event, seq } in events {
+        for Placed { event, seq, expect } in events {
             before.push((&event.id, self.events.get(&event.id).copied()));
-            match self.publish(event, *seq) {
+            match self.publish(event, *seq, expect.as_ref()) {
                 Ok(verdict) => verdicts.push(verdict),
                 Err(error) => {
                     // The last first: the first of an id knows how it was before the batch.
                     before.into_iter().rev().for_each(|(id, state)| self.put_back(id, state));
+                    self.tails = tails;
                     return Err(error);
                 }
             }
@@ -130,10 +162,14 @@ impl Known {
     }
 
     /// Judges an event that is to be stored only; if it is to be written, takes it up.
-    pub(super) fn persist(&mut self, event: &Event) -> Result<Verdict, StoreError> {
-        let stored = State { timestamp: event.timestamp, published: false, seq: 0, due: None, open: false };
-        let state = self.store(event, stored)?;
-        Ok(state.map_or(Verdict::New, |state| Verdict::Duplicate(state.duplicate())))
+    pub(super) fn persist(&mut self, event: &Event, expect: Option<&Expect>) -> Result<Verdict, StoreError> {
+        if let Some(state) = self.stored(event)? {
+            return Ok(Verdict::Duplicate(state.duplicate()));
+        }
+        let timestamp = self.tails.append(event, None, expect)?;
+        let standing = PublishState::Persisted;
+        self.take_up(event, State { timestamp, published: false, seq: 0, standing, due: None, open: false });
+        Ok(Verdict::New { timestamp })
     }
 
     /// Judges a schedule, at its timestamp; if it is to be written, takes it up.
@@ -144,8 +180,15 @@ impl Known {
         if !in_time && !self.events.contains_key(&event.id) {
             return Err(invalid());
         }
-        let new = State { timestamp: now, published: true, seq: 0, due: Some(due), open: false };
-        let Some(state) = self.store(event, new)? else { return Ok(Plan::New) };
+        let standing = PublishState::Scheduled;
+        let Some(state) = self.stored(event)? else {
+            let due = Some(due);
+            self.take_up(
+                event,
+                State { timestamp: now, published: true, seq: 0, standing, due, open: false },
+            );
+            return Ok(Plan::New);
+        };
         match state.due {
             // Whenever it comes: the first try may have been taken.
             Some(stored) if stored == due => Ok(Plan::Duplicate),
@@ -153,7 +196,7 @@ impl Known {
             None if state.published => Err(StoreError::PublishedBefore { id: event.id.clone() }),
             None if !in_time => Err(invalid()),
             None => {
-                *state = State { published: true, due: Some(due), ..*state };
+                *state = State { published: true, due: Some(due), standing, ..*state };
                 Ok(Plan::Schedule)
             }
         }
@@ -164,14 +207,12 @@ impl Known {
         self.put_back(id, None);
     }
 
-    /// Takes up an event as it will be stored; or, if it is there with the same content, says how it stands.
-    fn store(&mut self, event: &Event, new: State) -> Result<Option<&mut State>, StoreError> {
+    /// How an event stands, if it is there with the same content; if it isn't there, it may be stored.
+    fn stored(&mut self, event: &Event) -> Result<Option<&mut State>, StoreError> {
         if !self.events.contains_key(&event.id) {
             if let Some(rid) = event.rid.as_ref().filter(|rid| !self.events.contains_key(*rid)) {
                 return Err(StoreError::RidNotFound { id: event.id.clone(), rid: rid.clone() });
             }
-            self.events.insert(event.id.clone(), new);
-            self.contents.insert(event.id.clone(), content(event));
             return Ok(None);
         }
         let differs = self.contents.get(&event.id).and_then(|stored| content(event).differs_from(stored));
@@ -179,6 +220,12 @@ impl Known {
             return Err(StoreError::EventConflict { id: event.id.clone(), field });
         }
         Ok(self.events.get_mut(&event.id))
+    }
+
+    /// Takes up an event as it will be stored.
+    fn take_up(&mut self, event: &Event, new: State) {
+        self.events.insert(event.id.clone(), new);
+        self.contents.insert(event.id.clone(), content(event));
     }
 
     /// Takes up an outcome, unless there is one already. An event of another number is another event: the one that is
@@ -205,8 +252,13 @@ impl Known {
 
 impl State {
     fn duplicate(&self) -> Published {
-        Published { fresh: false, timestamp: self.timestamp, seq: self.seq }
+        Published { fresh: false, timestamp: self.timestamp, seq: self.seq, state: Some(self.standing) }
     }
+}
+
+/// The answer to a publish of an event that is there already, whatever its content; none: it isn't there.
+pub(super) async fn duplicate(db: &DatabaseConnection, id: &EventId) -> Result<Option<Published>, DbErr> {
+    Ok(states(db, vec![id]).await?.get(id).map(State::duplicate))
 }
 
 async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<EventId, State>, DbErr> {
@@ -214,12 +266,16 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
     for piece in pieces(&ids) {
         let sql = format!(
             "SELECT e.id, e.timestamp, p.event_id IS NOT NULL, s.event_id IS NOT NULL, coalesce(p.seq, 0), \
-             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {}, {DUE} \
+             p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {ours}, {DUE}, \
+             CASE WHEN s.event_id IS NOT NULL AND s.executed IS NULL THEN 'scheduled' \
+             WHEN p.event_id IS NULL THEN 'persisted' WHEN p.success IS NOT NULL THEN 'success' \
+             WHEN p.failed IS NOT NULL THEN 'dead' WHEN p.orphan IS NOT NULL THEN 'expired' \
+             WHEN {ours} THEN 'pending' ELSE 'claimed' END \
              FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
              LEFT JOIN event_scheduled s ON s.event_id = e.id \
              LEFT JOIN v1_schedule v ON v.event_id = e.id WHERE e.id IN ({})",
-            ours("p"),
-            marks(rounded(piece.len()))
+            marks(rounded(piece.len())),
+            ours = ours("p"),
         );
         for row in db.query_all_raw(statement(sql, values(piece))).await? {
             let is_published: bool = row.try_get_by_index(2)?;
@@ -230,6 +286,8 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
                 seq: unsigned(row.try_get_by_index(4)?),
                 open: is_published && row.try_get_by_index(5)?,
                 due: row.try_get_by_index(6)?,
+                standing: PublishState::of(&row.try_get_by_index::<String>(7)?)
+                    .unwrap_or(PublishState::Pending),
             };
             states.insert(EventId::from_stored(row.try_get_by_index::<String>(0)?), state);
         }

@@ -45,9 +45,15 @@ pub(super) async fn write(
             Write::Log { at, agent, message, error } => lines.push((*at, agent, message, error)),
             Write::Publish { .. }
             | Write::Batch { .. }
-            | Write::Persist(_)
+            | Write::Persist(..)
             | Write::Finish { .. }
             | Write::Attempt(_)
+            | Write::Retry { .. }
+            | Write::Redrive { .. }
+            | Write::SetGroup { .. }
+            | Write::Seek { .. }
+            | Write::Purge { .. }
+            | Write::RemoveGroup { .. }
             | Write::Take { .. }
             | Write::Claim { .. }
             | Write::Associate { .. }

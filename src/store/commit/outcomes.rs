@@ -39,7 +39,7 @@ pub(super) fn plan(
     let mut attempts = Vec::new();
     for (write, answer) in writes.iter().zip(answers) {
         match write {
-            Write::Finish { event_id, seq, outcome, consumer, at, attempt } => {
+            Write::Finish { event_id, seq, outcome, consumer, at, attempt, .. } => {
                 if let Some(Err(error)) = known.as_mut().map(|known| known.finish(event_id, *seq)) {
                     *answer = Err(error);
                     continue;
@@ -48,7 +48,7 @@ pub(super) fn plan(
                 finishes.events.push((event_id, consumer, *seq));
                 finishes.at = finishes.at.max(*at);
                 attempts.extend(attempt);
-                *answer = Ok(Written::Finished);
+                *answer = Ok(Written::Finished { letter: false });
             }
             Write::Attempt(row) => match known.as_ref().map(|known| known.attempt(&row.event_id)) {
                 Some(Err(error)) => *answer = Err(error),

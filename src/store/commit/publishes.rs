@@ -26,9 +26,14 @@ pub(super) struct Row<'a> {
     pub(super) hub: &'a Uid,
 }
 
+/// Whether the batch is looked through before it is written: what is expected of a log only a look can tell.
+pub(super) fn looks_first(writes: &[Write]) -> bool {
+    answers_later(writes) || writes.iter().any(|write| write.expecting().next().is_some())
+}
+
 /// Whether an event of the batch answers itself or one that comes later. Whether the database would notice
 /// depends on how its rows fall into statements, so such a batch is looked through first.
-pub(super) fn answers_later(writes: &[Write]) -> bool {
+fn answers_later(writes: &[Write]) -> bool {
     let mut answered = HashSet::new();
     writes.iter().flat_map(Write::stores).any(|event| {
         answered.extend(&event.rid);
@@ -39,7 +44,8 @@ pub(super) fn answers_later(writes: &[Write]) -> bool {
 /// The rows to insert, in their order.
 #[derive(Default)]
 struct Inserts<'a> {
-    events: Vec<&'a Event>,
+    /// Each with the time that it is stored with.
+    events: Vec<(&'a Event, i64)>,
     published: Vec<Row<'a>>,
 }
 
@@ -47,25 +53,27 @@ impl<'a> Inserts<'a> {
     /// What a judged publish takes.
     fn publish(&mut self, row: Row<'a>, verdict: Verdict) -> Published {
         let timestamp = match verdict {
-            Verdict::New => {
-                self.events.push(row.event);
-                row.event.timestamp
+            Verdict::New { timestamp } => {
+                self.events.push((row.event, timestamp));
+                timestamp
             }
             Verdict::Publish { timestamp } => timestamp,
             Verdict::Duplicate(published) => return published,
         };
-        let published = Published { fresh: true, timestamp, seq: row.seq };
+        let published = Published::fresh(timestamp, row.seq);
         self.published.push(row);
         published
     }
 
     /// What a judged event that is only stored takes.
     fn persist(&mut self, event: &'a Event, verdict: Verdict) -> Published {
-        if let Verdict::Duplicate(published) = verdict {
-            return published;
+        match verdict {
+            Verdict::Duplicate(published) => published,
+            Verdict::New { timestamp } | Verdict::Publish { timestamp } => {
+                self.events.push((event, timestamp));
+                Published::fresh(timestamp, 0)
+            }
         }
-        self.events.push(event);
-        Published { fresh: true, timestamp: event.timestamp, seq: 0 }
     }
 }
 
@@ -79,8 +87,11 @@ pub(super) fn plan<'a>(
     let mut inserts = Inserts::default();
     for (write, answer) in writes.iter().zip(answers) {
         match write {
-            Write::Publish { event, seq, publisher, hub } => {
-                let verdict = known.as_mut().map_or(Ok(Verdict::New), |known| known.publish(event, *seq));
+            Write::Publish { event, seq, publisher, hub, expect } => {
+                let verdict = match &mut known {
+                    Some(known) => known.publish(event, *seq, expect.as_ref()),
+                    None => Ok(Verdict::new(event)),
+                };
                 let row = Row { event, seq: *seq, publisher, hub };
                 *answer = verdict.map(|verdict| Written::Published(inserts.publish(row, verdict)));
             }
@@ -91,8 +102,11 @@ pub(super) fn plan<'a>(
                     Written::Batch(rows.map(|(row, verdict)| inserts.publish(row, verdict)).collect())
                 });
             }
-            Write::Persist(event) => {
-                let verdict = known.as_mut().map_or(Ok(Verdict::New), |known| known.persist(event));
+            Write::Persist(event, expect) => {
+                let verdict = match &mut known {
+                    Some(known) => known.persist(event, expect.as_ref()),
+                    None => Ok(Verdict::new(event)),
+                };
                 *answer = verdict.map(|verdict| Written::Published(inserts.persist(event, verdict)));
             }
             _ => {}
@@ -114,16 +128,16 @@ pub(super) fn plan<'a>(
 fn judge_all(events: &[Placed], known: Option<&mut Known>) -> Result<Vec<Verdict>, StoreError> {
     match known {
         Some(known) => known.publish_all(events),
-        None => Ok(events.iter().map(|_| Verdict::New).collect()),
+        None => Ok(events.iter().map(|placed| Verdict::new(&placed.event)).collect()),
     }
 }
 
-pub(super) fn insert_events(events: &[&Event], clock: &mut Clock, script: &mut Script) {
+pub(super) fn insert_events(events: &[(&Event, i64)], clock: &mut Clock, script: &mut Script) {
     let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 7);
-    for event in events {
+    for (event, timestamp) in events {
         values.extend([
             event.id.as_str().into(),
-            clock.text(event.timestamp),
+            clock.text(*timestamp),
             event.domain.as_str().into(),
             event.rid.as_ref().map(|rid| rid.as_str()).into(),
             event.pid.as_str().into(),

@@ -2,6 +2,7 @@
 
 mod batches;
 mod deletions;
+mod expectations;
 mod model;
 mod npm;
 mod trouble;
@@ -11,7 +12,7 @@ use sea_orm::ConnectionTrait;
 use super::super::tests::*;
 use super::super::*;
 use crate::event::{Data, Domain, Event, Name, Outcome, Pid, code};
-use crate::wire::Published;
+use crate::wire::{PublishState, Published};
 
 fn published(answer: &Answer) -> Published {
     match answer {
@@ -21,6 +22,10 @@ fn published(answer: &Answer) -> Published {
 }
 
 type Answer = Result<Written, StoreError>;
+
+fn duplicate(timestamp: i64, seq: u64, state: PublishState) -> Published {
+    Published { fresh: false, timestamp, seq, state: Some(state) }
+}
 
 fn code_of(answer: &Answer) -> &'static str {
     answer.as_ref().map_or_else(StoreError::code, |_| "ok")
@@ -40,7 +45,7 @@ async fn a_publish_is_stored_with_its_hub() {
     let answer = one(&store, publish(answering("e", "none"), 7)).await;
     assert_eq!(code_of(&answer), code::RID_NOT_FOUND);
     let answer = one(&store, publish(event("e"), 7)).await;
-    assert_eq!(published(&answer), Published { fresh: true, timestamp: AT, seq: 7 });
+    assert_eq!(published(&answer), Published::fresh(AT, 7));
     assert_eq!(store.event(&id("e")).await.unwrap(), Some(event("e")));
     let row = "SELECT published = consumed_hub AND hub = 'HUB-1' AND v1_hub = 'HUB-1' AND seq = 7 \
                AND consumed_spoke IS NULL AND consumer IS NULL FROM event_published";
@@ -55,7 +60,7 @@ async fn publishing_twice_is_once() {
     one(&store, publish(with_data("e", content), 7)).await.unwrap();
     let again = Event { timestamp: AT + 99, ..with_data("e", r#"{"b":[2,{"d":"","c":null}],"a":1.0}"#) };
     let answer = one(&store, publish(again, 8)).await;
-    assert_eq!(published(&answer), Published { fresh: false, timestamp: AT, seq: 7 });
+    assert_eq!(published(&answer), duplicate(AT, 7, PublishState::Pending));
     assert_eq!(store.event(&id("e")).await.unwrap().unwrap().data.as_str(), content);
     assert_eq!(store.counts(&hub()).await.unwrap().events, 1);
 }
@@ -94,9 +99,9 @@ async fn twins_in_one_batch_are_the_first_and_its_duplicate_or_conflict() {
             publish(with_data("e", "2"), 4),
         ])
         .await;
-    assert_eq!(published(&answers[0]), Published { fresh: true, timestamp: AT, seq: 1 });
-    assert_eq!(published(&answers[1]), Published { fresh: true, timestamp: AT, seq: 2 });
-    assert_eq!(published(&answers[2]), Published { fresh: false, timestamp: AT, seq: 1 });
+    assert_eq!(published(&answers[0]), Published::fresh(AT, 1));
+    assert_eq!(published(&answers[1]), Published::fresh(AT, 2));
+    assert_eq!(published(&answers[2]), duplicate(AT, 1, PublishState::Pending));
     assert_eq!(code_of(&answers[3]), code::EVENT_CONFLICT);
     assert_eq!(store.last_seq(&hub()).await.unwrap(), 2);
 }
@@ -111,11 +116,11 @@ async fn what_is_only_persisted_is_published_now() {
     );
     sql(&store, &insert).await;
     let answer = one(&store, publish(event("e"), 7)).await;
-    assert_eq!(published(&answer), Published { fresh: true, timestamp: AT - 5_000, seq: 7 });
+    assert_eq!(published(&answer), Published::fresh(AT - 5_000, 7));
     let (open, _) = open_page(&store, 0, 10, 1_000).await;
     assert_eq!(open.iter().map(|open| open.seq).collect::<Vec<_>>(), [7]);
     let again = one(&store, publish(event("e"), 8)).await;
-    assert_eq!(published(&again), Published { fresh: false, timestamp: AT - 5_000, seq: 7 });
+    assert_eq!(published(&again), duplicate(AT - 5_000, 7, PublishState::Pending));
 }
 
 #[tokio::test]
@@ -172,7 +177,7 @@ async fn of_256_publishes_three_bad_ones_are_refused_by_name() {
     assert!(answers[200].as_ref().unwrap_err().to_string().contains("no poison here"));
     for (at, answer) in answers.iter().enumerate().filter(|(_, answer)| answer.is_ok()) {
         let seq = u64::try_from(at).unwrap() + 2;
-        assert_eq!(published(answer), Published { fresh: true, timestamp: AT, seq });
+        assert_eq!(published(answer), Published::fresh(AT, seq));
     }
     let counts = store.counts(&hub()).await.unwrap();
     assert_eq!((counts.events, counts.published), (254, 254));
@@ -204,13 +209,9 @@ async fn a_batch_of_any_length_is_stored_in_its_order() {
 async fn of_two_finishes_one_wins() {
     let store = memory().await;
     store.commit(vec![publish(event("e"), 1), publish(event("f"), 2), publish(event("g"), 3)]).await;
-    let by = |consumer: &str, event_id: &str, outcome| Write::Finish {
-        event_id: id(event_id),
-        seq: ["e", "f", "g"].iter().zip(1..).find(|(id, _)| **id == event_id).map_or(0, |(_, seq)| seq),
-        outcome,
-        consumer: uid(consumer),
-        at: AT,
-        attempt: None,
+    let by = |consumer: &str, event_id: &str, outcome| {
+        let seq = ["e", "f", "g"].iter().zip(1..).find(|(id, _)| **id == event_id).map_or(0, |(_, seq)| seq);
+        ended(event_id, seq, outcome, consumer, AT, None)
     };
     let answers = store
         .commit(vec![
@@ -223,7 +224,7 @@ async fn of_two_finishes_one_wins() {
         .await;
     let codes: Vec<_> = answers.iter().map(code_of).collect();
     assert_eq!(codes, ["ok", "ok", code::CLAIM_LOST, code::CLAIM_LOST, code::EVENT_NOT_FOUND]);
-    assert_eq!(answers[0].as_ref().unwrap(), &Written::Finished);
+    assert_eq!(answers[0].as_ref().unwrap(), &Written::Finished { letter: false });
 
     // Later, beside one that is fine.
     let answers = store.commit(vec![by("C", "e", Outcome::Dead), by("C", "g", Outcome::Dead)]).await;
@@ -236,14 +237,7 @@ async fn of_two_finishes_one_wins() {
 async fn a_lost_claim_leaves_no_attempt() {
     let store = memory().await;
     store.commit(vec![publish(event("e"), 1), finish("e", 1, Outcome::Success)]).await;
-    let late = Write::Finish {
-        event_id: id("e"),
-        seq: 1,
-        outcome: Outcome::Dead,
-        consumer: uid("A"),
-        at: AT,
-        attempt: Some(attempt("e", 1)),
-    };
+    let late = ended("e", 1, Outcome::Dead, "A", AT, Some(attempt("e", 1)));
     assert_eq!(code_of(&one(&store, late).await), code::CLAIM_LOST);
     assert!(store.trace(&id("e")).await.unwrap().unwrap().1.attempts.is_empty());
 }

@@ -110,21 +110,15 @@ async fn the_standing_of_an_event_is_its_outcome_once_it_has_one() {
     .await;
     assert_eq!(standing("npm").await, Standing::Open);
 
-    let dead = Write::Finish {
-        event_id: id("bad"),
-        seq: 3,
-        outcome: Outcome::Dead,
-        consumer: uid("SPOKE-2"),
-        at: AT + 9,
-        attempt: Some(AttemptRow { error: "no such customer".into(), ..attempt("bad", 2) }),
-    };
+    let last = AttemptRow { error: "no such customer".into(), ..attempt("bad", 2) };
+    let dead = ended("bad", 3, Outcome::Dead, "SPOKE-2", AT + 9, Some(last));
     store.commit(vec![Write::Attempt(attempt("bad", 1)), dead, finish("good", 2, Outcome::Success)]).await;
-    let ended = |state: &str, ended, error: &str| {
+    let ended_as = |state: &str, ended, error: &str| {
         let (state, error) = (state.to_owned(), error.to_owned());
         Standing::Ended(Ended { state, consumer: Some(uid("SPOKE-2")), ended, error })
     };
-    assert_eq!(standing("good").await, ended("success", AT + 5, ""));
-    assert_eq!(standing("bad").await, ended("dead", AT + 9, "no such customer"));
+    assert_eq!(standing("good").await, ended_as("success", AT + 5, ""));
+    assert_eq!(standing("bad").await, ended_as("dead", AT + 9, "no such customer"));
     assert!(matches!(store.standing(&id("nothing")).await, Err(StoreError::EventNotFound { .. })));
     let all = ["stored", "npm", "nothing", "open", "bad", "good"].map(id);
     let mut over = store.over(&all).await.unwrap();

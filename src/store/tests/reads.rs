@@ -32,7 +32,8 @@ async fn pages_end_by_bytes_and_hold_at_least_one() {
 async fn open_pages_hold_what_has_no_outcome_with_its_attempts() {
     let store = memory().await;
     store.register_hub(&hub_row("HUB-2")).await.unwrap();
-    let elsewhere = Write::Publish { event: event("h2"), seq: 2, publisher: uid("S"), hub: uid("HUB-2") };
+    let elsewhere =
+        Write::Publish { event: event("h2"), seq: 2, publisher: uid("S"), hub: uid("HUB-2"), expect: None };
     let mut batch: Vec<Write> = (1..=5).map(|n| publish(event(&format!("e{n}")), n)).collect();
     batch.extend([elsewhere, finish("e2", 2, Outcome::Success), finish("e3", 3, Outcome::Dead)]);
     batch.extend([Write::Attempt(attempt("e4", 1)), Write::Attempt(attempt("e4", 2))]);
@@ -77,14 +78,8 @@ async fn a_trace_tells_what_became_of_an_event() {
     assert_eq!(state("open").await, "pending");
     assert_eq!(state("early").await, "orphan", "before the binding begins");
 
-    let dead = Write::Finish {
-        event_id: id("bad"),
-        seq: 13,
-        outcome: Outcome::Dead,
-        consumer: uid("SPOKE-2"),
-        at: AT + 9,
-        attempt: Some(AttemptRow { error: "é".repeat(3_000), ..attempt("bad", 1) }),
-    };
+    let last = AttemptRow { error: "é".repeat(3_000), ..attempt("bad", 1) };
+    let dead = ended("bad", 13, Outcome::Dead, "SPOKE-2", AT + 9, Some(last));
     store.commit(vec![dead, finish("good", 12, Outcome::Success), finish("old", 14, Outcome::Expired)]).await;
     assert_eq!(state("old").await, "expired");
     let (_, good) = store.trace(&id("good")).await.unwrap().unwrap();
@@ -124,8 +119,10 @@ async fn open_pages_leave_out_what_the_patterns_rule_out() {
         [("orders", vec![1]), ("orders.>", vec![2, 3]), ("*", vec![1, 2, 3, 4]), ("mail.*", vec![])]
     {
         let domain = Pattern::parse(pattern).unwrap();
-        let (open, _) = store.open_page(&hub(), 0, (&domain, &Pattern::any()), 10, 1_000_000).await.unwrap();
-        assert_eq!(open.iter().map(|open| open.seq).collect::<Vec<_>>(), expected, "{pattern}");
+        let any = Pattern::any();
+        let open =
+            store.open_page(&hub(), GroupKey::DEFAULT, 0, (&domain, &any), 10, 1_000_000).await.unwrap();
+        assert_eq!(open.events.iter().map(|open| open.seq).collect::<Vec<_>>(), expected, "{pattern}");
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{ParseLimits, read_data};
 use crate::{
-    event::{Domain, EventId, Fault, Name, NewEvent, Pid, code},
+    event::{Append, Domain, EventId, Expect, Fault, Name, NewEvent, Pid, code},
     wire::{
         MOST_EVENTS,
         fields::{Fields, json_list},
@@ -21,12 +21,14 @@ struct Item<'a> {
     pid: Pid,
     #[serde(default)]
     rid: Option<EventId>,
+    #[serde(default)]
+    expect: Option<Expect>,
     #[serde(borrow)]
     data: &'a RawValue,
 }
 
 /// Reads the events; their data are slices of the record.
-pub(super) fn read(fields: &Fields<'_>, text: &str, limits: &ParseLimits) -> Result<Vec<NewEvent>, Fault> {
+pub(super) fn read(fields: &Fields<'_>, text: &str, limits: &ParseLimits) -> Result<Vec<Append>, Fault> {
     let items: Vec<Item<'_>> = json_list("json", text)?;
     if items.is_empty() || items.len() > MOST_EVENTS {
         return Err(Fault::refused(
@@ -34,9 +36,9 @@ pub(super) fn read(fields: &Fields<'_>, text: &str, limits: &ParseLimits) -> Res
             format!("the batch has {} events: send 1 to {MOST_EVENTS} in one", items.len()),
         ));
     }
-    let event = |Item { id, domain, name, pid, rid, data }| {
+    let event = |Item { id, domain, name, pid, rid, expect, data }| {
         let data = read_data(fields, &id, data.get(), limits)?;
-        Ok(NewEvent { id, domain, name, pid, rid, data })
+        Ok(Append { event: NewEvent { id, domain, name, pid, rid, data }, expect })
     };
     items.into_iter().map(event).collect()
 }

@@ -43,7 +43,7 @@ fn an_unknown_verb_is_refused_with_its_number() {
 
 #[test]
 fn a_wrong_number_of_units_is_refused() {
-    for (verb, form) in FORMS.iter().filter(|(verb, _)| !["hello", "ping", "pong"].contains(verb)) {
+    for (verb, form) in FORMS.iter().filter(|(verb, _)| !["hello", "ping", "pong", "nudge"].contains(verb)) {
         let takes = form.split(", ").count();
         let units = vec!["1"; takes];
         refused(&format!("{verb},{}", units[1..].join(",")), u64::from(takes > 1), code::INVALID_RECORD);
@@ -121,6 +121,19 @@ fn the_short_texts_have_their_rules() {
     refused("publish,2,i,d,a.>,p,,1", 2, code::INVALID_NAME);
     refused("subscribe,2,1,a.>.b,*", 2, code::INVALID_PATTERN);
     refused("subscribe,2,1,a,", 2, code::INVALID_PATTERN);
+    for options in [
+        "",
+        "[]",
+        "all",
+        r#"{"from":"al"}"#,
+        r#"{"from":{"time":"1"}}"#,
+        r#"{"From":"all"}"#,
+        r#"{"from":{}}"#,
+    ] {
+        refused(&format!("subscribe,2,1,a,b,{options}"), 2, code::INVALID_RECORD);
+    }
+    refused(r#"subscribe,2,1,a,b,{"from":{"position":"pos-00"}}"#, 2, code::INVALID_RECORD);
+    refused(r#"subscribe,2,1,a,b,{"from":"all"},x"#, 2, code::INVALID_RECORD);
     refused("consume,2,1,g ,a,*,{\"credit\":1}", 2, code::INVALID_GROUP);
     refused("read,2,", 2, code::INVALID_ID);
     refused(&format!("show,2,{long}"), 2, code::INVALID_ID);
@@ -225,7 +238,7 @@ fn a_batch_has_1_to_1000_events_and_each_is_looked_at() {
     else {
         panic!("a thousand events are a batch");
     };
-    assert_eq!((events.len(), events[7].data.as_str()), (1_000, r#"{"a":1}"#));
+    assert_eq!((events.len(), events[7].event.data.as_str()), (1_000, r#"{"a":1}"#));
     for (json, expected) in [
         ("[]", code::INVALID_BATCH),
         (&*many(1_001), code::INVALID_BATCH),
@@ -257,7 +270,45 @@ fn the_data_of_a_batch_are_slices_of_its_record() {
     let Ok(Request::Batch { events, .. }) = Request::parse(&record, &ParseLimits::default()) else {
         panic!("a batch");
     };
-    assert!(record.as_str().as_bytes().as_ptr_range().contains(&events[0].data.as_str().as_ptr()));
+    assert!(record.as_str().as_bytes().as_ptr_range().contains(&events[0].event.data.as_str().as_ptr()));
+}
+
+#[test]
+fn an_expectation_is_none_or_an_id_and_nothing_else_is_said_beside_it() {
+    let expect = |json: &str| {
+        let record = units(&["publish", "2", "i", "d", "n", "p", "", "1", json]);
+        match Request::parse(&record, &ParseLimits::default()) {
+            Ok(Request::Publish { expect, .. }) => Ok(expect),
+            other => Err(other.unwrap_err().fault.code),
+        }
+    };
+    assert_eq!(expect("{}"), Ok(None));
+    assert_eq!(expect(r#"{"expect":"none"}"#), Ok(Some(Expect::None)));
+    assert_eq!(expect(r#"{"expect":"e1"}"#), Ok(Some(Expect::After(EventId::from_stored("e1")))));
+    for odd in
+        ["", "[]", r#"{"expect":""}"#, r#"{"expect":1}"#, r#"{"expected":"e1"}"#, r#"{"expect":"e1","x":1}"#]
+    {
+        assert_eq!(expect(odd), Err(code::INVALID_RECORD.to_owned()), "{odd}");
+    }
+    refused("persist,2,i,d,n,p,,1,{},{}", 2, code::INVALID_RECORD);
+}
+
+#[test]
+fn a_nudge_names_1_to_1000_events_or_has_no_list() {
+    let limits = ParseLimits::default();
+    let many = |count: usize| format!("[{}]", vec![r#""e""#; count].join(","));
+    let named = Request::parse(&units(&["nudge", "2", &many(1_000)]), &limits);
+    assert!(matches!(named, Ok(Request::Nudge { req: 2, ids }) if ids.len() == 1_000));
+    assert_eq!(
+        Request::parse(&units(&["nudge", "2"]), &limits),
+        Ok(Request::Nudge { req: 2, ids: Vec::new() })
+    );
+    for list in ["[]", &*many(1_001)] {
+        assert_eq!(refusal(&units(&["nudge", "2", list])), (2, code::INVALID_BATCH.to_owned()));
+    }
+    for odd in ["", "e", "{}", "[1]", r#"[" "]"#] {
+        assert_eq!(refusal(&units(&["nudge", "2", odd])), (2, code::INVALID_RECORD.to_owned()), "{odd}");
+    }
 }
 
 #[test]

@@ -28,8 +28,8 @@ impl Group {
         self.pending.begin(floor, self.head)
     }
 
-    /// Open events that were asked for, by number; `more`: there may be others. Returns what is to be read next.
-    pub fn marks(&mut self, marks: &[OpenMark], more: bool) -> Option<MarksWanted> {
+    /// Open events that were asked for, by number, up to `read`; none: that was all. Returns what is to be read next.
+    pub fn marks(&mut self, marks: &[OpenMark], read: Option<u64>) -> Option<MarksWanted> {
         let (index, bindings, taken) = (&self.index, &self.bindings, &self.taken);
         let waits = |mark: &&OpenMark| {
             let mut wanted = false;
@@ -39,7 +39,6 @@ impl Group {
             wanted && !taken.contains_key(&mark.seq)
         };
         let waiting = marks.iter().filter(waits).map(|mark| mark.seq);
-        let read = marks.last().filter(|_| more).map(|last| last.seq);
         self.pending.page(waiting, read)
     }
 

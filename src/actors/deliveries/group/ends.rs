@@ -43,11 +43,13 @@ impl Group {
                 return;
             }
             Verdict::Ack => (Outcome::Success, None),
-            Verdict::Nack(error) => (Outcome::Dead, Some(claim.attempt("nack", error, now))),
+            Verdict::Nack(error) => (Outcome::Dead, Some(claim.attempt(&self.identity, "nack", error, now))),
         };
         claim.settling = Some((outlet.clone(), req));
         effects.finishes.push(Finish {
             token,
+            group: self.identity.name.clone(),
+            round: self.identity.round,
             event_id: claim.event.event.id.clone(),
             seq: claim.event.seq,
             outcome,
@@ -143,8 +145,9 @@ impl Group {
         }
         if counts {
             self.unrecorded_attempts += 1;
-            let attempt = claim.attempt(reason, String::new(), now);
-            effects.ended.push(Ended { event_id: claim.event.event.id.clone(), attempt });
+            let attempt = claim.attempt(&self.identity, reason, String::new(), now);
+            let of = self.identity.no;
+            effects.ended.push(Ended { of, event_id: claim.event.event.id.clone(), attempt });
         }
         self.pending.came(claim.event.seq);
         let mut matched = Vec::new();
@@ -161,9 +164,15 @@ impl Group {
         let held_back = self.budget.freed(key.link, bytes);
         self.offer_turn(key, now, effects);
         if held_back {
-            for other in self.keys_of(key.link) {
-                self.offer_turn(other, now, effects);
-            }
+            self.turns_of(key.link, now, effects);
+            effects.unblocked.push((key.link, self.identity.no));
+        }
+    }
+
+    /// Each consumer of the link has its turn: the link's bytes held it back.
+    pub fn turns_of(&mut self, link: LinkId, now: i64, effects: &mut Effects) {
+        for key in self.keys_of(link) {
+            self.offer_turn(key, now, effects);
         }
     }
 }

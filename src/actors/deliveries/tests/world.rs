@@ -13,10 +13,14 @@ use std::{
 use super::{
     super::{
         binding::{Binding, Page, PageWanted, Waiting},
+        budget::Budget,
         consumer::{Consumer, ConsumerKey},
         effects::{Effects, Finish, Verdict},
-        group::Group,
+        group::{Group, Identity},
+        groups::{GroupNo, Shared},
         pending::MarksWanted,
+        policy::Policy,
+        tokens::Tokens,
     },
     Npm, Step,
 };
@@ -117,7 +121,7 @@ impl World {
     pub fn new(link_events: usize) -> Self {
         let link_bytes = link_events.saturating_mul(dispatched(1, 0).weight());
         Self {
-            group: Group::new(0, 0, link_bytes),
+            group: group(0, 0, link_bytes),
             rows: BTreeMap::new(),
             wishes: Vec::new(),
             cursor: 0,
@@ -442,6 +446,13 @@ impl World {
             self.rows.get_mut(&seq).unwrap().attempts += 1;
         }
     }
+}
+
+/// A default group whose tokens start after this one.
+fn group(last: Token, head: u64, link_bytes: usize) -> Group {
+    let (tokens, budget) = (Tokens::after(last), Budget::new(link_bytes));
+    let identity = Identity { no: GroupNo::DEFAULT, name: None, round: 1 };
+    Group::new(identity, Policy::default(), 0, &Shared { tokens, budget, head, draining: false })
 }
 
 impl Wish {

@@ -19,7 +19,7 @@ fn job(outlet: &Outlet, req: Req) -> Job {
     let uid = Uid::parse("A.SPOKE").unwrap();
     let permit = outlet.window(1, 10, 10).unwrap();
     let reply = ReplyTo::Publisher { outlet: outlet.clone(), req, permit };
-    let (write, weight) = store(Storing::Publish(event), uid.clone(), uid);
+    let (write, weight) = store(Storing::Publish(event.into()), uid.clone(), uid);
     Job { write, weight, reply }
 }
 
@@ -39,7 +39,8 @@ fn each_link_gets_its_answers_in_one_frame_and_only_what_is_new_is_dispatched() 
     }
     let (writes, replies) = batch.split();
     assert_eq!((writes.len(), one.is_cut()), (4, false));
-    let fresh = |fresh, timestamp, seq| Ok(Written::Published(Published { fresh, timestamp, seq }));
+    let fresh =
+        |fresh, timestamp, seq| Ok(Written::Published(Published { fresh, timestamp, seq, state: None }));
     let conflict = StoreError::EventConflict { id: EventId::parse("e3").unwrap(), field: "data" };
     let results =
         vec![fresh(true, 5_000, 5_000_000), fresh(false, 9, 9), Err(conflict), fresh(true, 7, 5_000_003)];
@@ -58,7 +59,7 @@ fn a_batch_is_taken_whole_and_a_deletion_is_alone() {
     let bounds = Bounds { writes: 4, bytes: 1_000 };
     let several = |count: u64, weight| {
         let event = |n| match job(&outlet, n).write {
-            Write::Publish { event, seq, .. } => Placed { event, seq },
+            Write::Publish { event, seq, .. } => Placed::new(event, seq),
             other => panic!("{other:?}"),
         };
         let events = (0..count).map(event).collect();
@@ -99,12 +100,13 @@ fn outcomes_and_attempts_are_told_to_deliveries_written_or_not() {
         let event_id = EventId::parse("e1").unwrap();
         Reply { to: ReplyTo::Claim { event_id, token, outcome: Outcome::Success }, events: Events::None }
     };
-    let attempt = || Reply { to: ReplyTo::Attempt, events: Events::None };
+    let attempt = || Reply { to: ReplyTo::Attempt(GroupNo::DEFAULT), events: Events::None };
     let replies = vec![claim(1), attempt(), claim(2), attempt()];
-    let results = vec![Ok(Written::Finished), Ok(Written::Done), Err(refused()), Err(refused())];
+    let results =
+        vec![Ok(Written::Finished { letter: false }), Ok(Written::Done), Err(refused()), Err(refused())];
     let told = tell(replies, results, Metrics::new().hub());
     let settled: Vec<_> =
         told.recorded.settled.iter().map(|settled| (settled.token, settled.result.is_ok())).collect();
     assert_eq!(settled, [(1, true), (2, false)]);
-    assert_eq!(told.recorded.attempts, 2);
+    assert_eq!(told.recorded.attempts.len(), 2);
 }

@@ -12,6 +12,8 @@ pub struct RoutesState {
     pub links: usize,
     /// Subscriptions of v1 links.
     pub subscriptions: usize,
+    /// Subscriptions that replay and are about to be live.
+    pub seats: usize,
     /// Consumers: their events come elsewhere, but count as wanted.
     pub consumers: usize,
     /// Subscriptions of npm links.
@@ -33,11 +35,20 @@ impl Routes {
                 Wish::Subscription(_) => counts.0 += 1,
                 Wish::Consumer(_) => counts.1 += 1,
                 Wish::Npm(_) => counts.2 += 1,
+                Wish::Seat(_) => {}
             }
         }
         let (subscriptions, consumers, npm_subscriptions) = counts;
         let (links, ring) = (self.links.len(), self.ring.state());
-        RoutesState { links, subscriptions, consumers, npm_subscriptions, head: self.head, ring }
+        RoutesState {
+            links,
+            subscriptions,
+            seats: self.seats.len(),
+            consumers,
+            npm_subscriptions,
+            head: self.head,
+            ring,
+        }
     }
 
     /// How much a link wants.

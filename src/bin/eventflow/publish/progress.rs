@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn answers_are_counted_by_kind() {
         let mut progress = Progress::start(true);
-        let done = Published { fresh: true, timestamp: 5, seq: 7 };
+        let done = Published::fresh(5, 7);
         progress.answered(1, Ok(done));
         progress.answered(2, Ok(Published { fresh: false, ..done }));
         progress.refused(3, "it is no event");

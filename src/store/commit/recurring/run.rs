@@ -8,11 +8,10 @@ use super::{
     super::{
         super::{
             Due, Ran, Recurred, StoreError, Written,
-            events::event_of,
             recurring::{Row, WITH_DATA, occurrence_id},
-            sql::{Script, fill, marks, pieces, rounded, rows_of, signed, statement, unsigned},
+            sql::{Script, fill, marks, pieces, rounded, rows_of, signed, statement},
         },
-        Answer,
+        Answer, known,
         publishes::{self, Clock, insert_events, insert_published, save_seq},
     },
     clock, log, read,
@@ -180,7 +179,7 @@ fn advance(script: &mut Script, step: &Step, hub: &Uid, now: i64) {
 fn insert(script: &mut Script, runs: &[Run], steps: &[Step], hub: &Uid) {
     let mut clock = Clock::default();
     for piece in pieces(runs) {
-        let events: Vec<&Event> = piece.iter().map(|run| &run.event).collect();
+        let events: Vec<_> = piece.iter().map(|run| (&run.event, run.event.timestamp)).collect();
         insert_events(&events, &mut clock, script);
         let rows: Vec<publishes::Row<'_>> = piece
             .iter()
@@ -246,13 +245,13 @@ pub(super) async fn extra(
     let event = event(&row, &data, id.clone(), timestamp);
     let mut script = Script::default();
     let mut clock = Clock::default();
-    insert_events(&[&event], &mut clock, &mut script);
+    insert_events(&[(&event, timestamp)], &mut clock, &mut script);
     insert_published(&[publishes::Row { event: &event, seq, publisher: by, hub }], &mut clock, &mut script);
     occurrences(&mut script, vec![id.as_str().into(), name.as_str().into(), None::<i64>.into()], 1);
     script.add("UPDATE v1_recurring SET ran = ran + 1 WHERE name = ?", [name.as_str().into()]);
     save_seq([(hub, seq)], &mut script);
     script.run(db).await?;
-    Ok(Ok(Written::RanExtra(Box::new(event), Published { fresh: true, timestamp, seq })))
+    Ok(Ok(Written::RanExtra(Some(Box::new(event)), Published::fresh(timestamp, seq))))
 }
 
 /// The answer to a run whose id is taken, if it is.
@@ -261,19 +260,13 @@ async fn before(
     name: &RecurringName,
     id: &EventId,
 ) -> Result<Option<Answer>, DbErr> {
-    let sql = format!(
-        "SELECT {}, o.name = ? AND o.due IS NULL, p.seq FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
-         LEFT JOIN v1_occurrence o ON o.event_id = e.id WHERE e.id = ?",
-        super::super::super::events::EVENT
-    );
-    let values = vec![name.as_str().into(), id.as_str().into()];
-    let Some(row) = db.query_one_raw(statement(sql, values)).await? else { return Ok(None) };
-    if row.try_get_by_index::<Option<bool>>(7)? != Some(true) {
-        let field = "origin";
-        return Ok(Some(Err(StoreError::EventConflict { id: id.clone(), field })));
-    }
-    let event = event_of(&row)?;
-    let seq = row.try_get_by_index::<Option<i64>>(8)?.map_or(0, unsigned);
-    let published = Published { fresh: false, timestamp: event.timestamp, seq };
-    Ok(Some(Ok(Written::RanExtra(Box::new(event), published))))
+    let Some(published) = known::duplicate(db, id).await? else { return Ok(None) };
+    let sql = "SELECT 1 FROM v1_occurrence WHERE event_id = ? AND name = ? AND due IS NULL";
+    let values = vec![id.as_str().into(), name.as_str().into()];
+    let same = db.query_one_raw(statement(sql, values)).await?.is_some();
+    Ok(Some(if same {
+        Ok(Written::RanExtra(None, published))
+    } else {
+        Err(StoreError::EventConflict { id: id.clone(), field: "origin" })
+    }))
 }

@@ -4,7 +4,7 @@ use super::{
 };
 use crate::{
     event::code,
-    wire::{Missed, Published},
+    wire::{Missed, PublishState, Published},
 };
 
 fn name(text: &str) -> RecurringName {
@@ -205,8 +205,11 @@ async fn a_run_by_itself_leaves_the_times_alone_and_is_one_under_its_id() {
         Ok(Written::RanExtra(_, published)) => *published,
         other => panic!("{other:?}"),
     };
-    assert_eq!(published(&answers[0]), Published { fresh: true, timestamp: AT, seq: 5 });
-    assert_eq!(published(&answers[1]), Published { fresh: false, timestamp: AT, seq: 5 });
+    assert_eq!(published(&answers[0]), Published::fresh(AT, 5));
+    assert_eq!(
+        published(&answers[1]),
+        Published { fresh: false, timestamp: AT, seq: 5, state: Some(PublishState::Pending) }
+    );
     assert!(published(&answers[2]).fresh);
     let (event, trace) = store.trace(&id("x")).await.unwrap().unwrap();
     assert_eq!((event.pid.as_str(), trace.recurring, trace.scheduled), ("x", Some(name("a")), None));

@@ -235,7 +235,8 @@ async fn a_batch_is_taken_in_the_order_in_which_it_came() {
         schedule("d", due),
     ];
     let answers = words(&store, batch).await;
-    let fresh = |seq| format!("Published(Published {{ fresh: true, timestamp: {AT}, seq: {seq} }})");
+    let fresh =
+        |seq| format!("Published(Published {{ fresh: true, timestamp: {AT}, seq: {seq}, state: None }})");
     assert!(answers[1].contains("fresh: true"), "{answers:?}");
     assert_eq!(answers[4], fresh(2));
     let others: Vec<_> = [0, 2, 3, 5, 6, 7].iter().map(|at| answers[*at].as_str()).collect();

@@ -3,7 +3,7 @@
 use super::*;
 
 fn batch(events: Vec<Event>, first_seq: u64) -> Write {
-    let events = events.into_iter().zip(first_seq..).map(|(event, seq)| Placed { event, seq }).collect();
+    let events = events.into_iter().zip(first_seq..).map(|(event, seq)| Placed::new(event, seq)).collect();
     Write::Batch { events, publisher: uid("SPOKE-1"), hub: hub() }
 }
 
@@ -31,7 +31,7 @@ async fn a_batch_is_published_in_its_order() {
 async fn a_refused_batch_leaves_nothing_and_harms_nobody() {
     let store = memory().await;
     one(&store, publish(with_data("taken", "1"), 1)).await.unwrap();
-    one(&store, Write::Persist(event("stored"))).await.unwrap();
+    one(&store, Write::Persist(event("stored"), None)).await.unwrap();
     let answers = store
         .commit(vec![
             publish(event("first"), 2),
@@ -87,12 +87,12 @@ async fn a_batch_of_1000_is_stored_whole() {
 #[tokio::test]
 async fn what_is_persisted_waits_for_its_publish() {
     let store = memory().await;
-    let persist = |event: Event| Write::Persist(event);
+    let persist = |event: Event| Write::Persist(event, None);
     let stored = published(&one(&store, persist(event("e"))).await);
-    assert_eq!(stored, Published { fresh: true, timestamp: AT, seq: 0 });
+    assert_eq!(stored, Published::fresh(AT, 0));
     let again = Event { timestamp: AT + 9, ..event("e") };
     let again = published(&one(&store, persist(again)).await);
-    assert_eq!(again, Published { fresh: false, timestamp: AT, seq: 0 });
+    assert_eq!(again, duplicate(AT, 0, PublishState::Persisted));
     assert_eq!(code_of(&one(&store, persist(with_data("e", "2"))).await), code::EVENT_CONFLICT);
     assert_eq!(code_of(&one(&store, persist(answering("f", "nobody"))).await), code::RID_NOT_FOUND);
     assert!(open_page(&store, 0, 10, 1_000).await.0.is_empty());
@@ -100,9 +100,9 @@ async fn what_is_persisted_waits_for_its_publish() {
 
     let later = Event { timestamp: AT + 99, ..event("e") };
     let answer = published(&one(&store, publish(later, 7)).await);
-    assert_eq!(answer, Published { fresh: true, timestamp: AT, seq: 7 }, "its time stays");
+    assert_eq!(answer, Published::fresh(AT, 7), "its time stays");
     let again = published(&one(&store, persist(event("e"))).await);
-    assert_eq!(again, Published { fresh: false, timestamp: AT, seq: 7 }, "it is published already");
+    assert_eq!(again, duplicate(AT, 7, PublishState::Pending), "it is published already");
 }
 
 #[tokio::test]
@@ -110,10 +110,10 @@ async fn persisted_and_published_in_one_transaction() {
     let store = memory().await;
     let answers = store
         .commit(vec![
-            Write::Persist(event("e")),
+            Write::Persist(event("e"), None),
             publish(answering("f", "e"), 1),
             publish(event("e"), 2),
-            Write::Persist(event("e")),
+            Write::Persist(event("e"), None),
         ])
         .await;
     let seqs: Vec<_> = answers.iter().map(published).map(|answer| (answer.fresh, answer.seq)).collect();

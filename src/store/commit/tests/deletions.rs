@@ -76,7 +76,7 @@ async fn a_log_goes_in_parts_and_what_came_later_stays() {
     let mut writes: Vec<Write> = (0..25)
         .map(|n| publish(Event { timestamp: AT + n % 5, ..event(&format!("e{n}")) }, 1 + n.unsigned_abs()))
         .collect();
-    writes.push(Write::Persist(event("stored")));
+    writes.push(Write::Persist(event("stored"), None));
     writes.push(publish(Event { timestamp: AT + 1_000, ..event("later") }, 30));
     writes.push(publish(Event { pid: Pid::parse("order-2").unwrap(), ..event("other") }, 31));
     store.commit(writes).await;

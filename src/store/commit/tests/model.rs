@@ -83,9 +83,9 @@ fn stored(content: &Content) -> Event {
 fn write(step: &Step, seq: u64, model: &Model) -> Write {
     match step {
         Step::Publish(content) => publish(stored(content), seq),
-        Step::Persist(content) => Write::Persist(stored(content)),
+        Step::Persist(content) => Write::Persist(stored(content), None),
         Step::Batch(contents) => {
-            let placed = |(content, seq)| Placed { event: stored(content), seq };
+            let placed = |(content, seq)| Placed::new(stored(content), seq);
             let events = contents.iter().zip(seq..).map(placed).collect();
             Write::Batch { events, publisher: uid("SPOKE-1"), hub: hub() }
         }

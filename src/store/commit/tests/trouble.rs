@@ -49,11 +49,11 @@ async fn a_full_database_refuses_events_and_still_takes_outcomes_beside_them() {
     one(&store, publish(event("a"), 1)).await.unwrap();
     one(&store, publish(event("b"), 2)).await.unwrap();
     let big = |n: u64| publish(large(&format!("big{n}"), 700_000), 10 + n);
-    let together = (0..2).map(|n| Placed { event: large(&format!("in{n}"), 700_000), seq: 20 + n }).collect();
+    let together = (0..2).map(|n| Placed::new(large(&format!("in{n}"), 700_000), 20 + n)).collect();
     let batch = vec![
         finish("a", 1, Outcome::Success),
         big(1),
-        Write::Persist(large("stored", 700_000)),
+        Write::Persist(large("stored", 700_000), None),
         Write::Batch { events: together, publisher: uid("SPOKE-1"), hub: hub() },
         finish("b", 2, Outcome::Dead),
     ];
@@ -156,7 +156,8 @@ async fn an_abandoned_transaction_is_rolled_back_before_the_next() {
 #[tokio::test]
 async fn a_hub_that_never_registered_is_refused_alone() {
     let store = memory().await;
-    let stray = Write::Publish { event: event("a"), seq: 1, publisher: uid("S"), hub: uid("HUB-9") };
+    let stray =
+        Write::Publish { event: event("a"), seq: 1, publisher: uid("S"), hub: uid("HUB-9"), expect: None };
     let answers = store.commit(vec![stray, publish(event("b"), 2)]).await;
     assert_eq!(answers.iter().map(code_of).collect::<Vec<_>>(), [code::DB_FAULT, "ok"]);
     assert_eq!(store.event(&id("a")).await.unwrap(), None);
@@ -176,9 +177,9 @@ async fn a_closed_store_is_unavailable() {
 fn futures_are_send() {
     fn is_send<T: Send>(_: impl Fn(Store) -> T) {}
     is_send(|store| async move { store.commit(Vec::new()).await });
-    is_send(
-        |store| async move { store.open_page(&hub(), 0, (&Pattern::any(), &Pattern::any()), 1, 1).await },
-    );
+    is_send(|store| async move {
+        store.open_page(&hub(), GroupKey::DEFAULT, 0, (&Pattern::any(), &Pattern::any()), 1, 1).await
+    });
     is_send(|store| async move { store.pids_page(&event("e").domain, None, 1).await });
     is_send(|store| async move { store.trace(&id("e")).await });
     is_send(|store| async move { store.register_hub(&hub_row("H")).await });

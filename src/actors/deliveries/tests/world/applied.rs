@@ -1,8 +1,8 @@
 //! What the group decided, done in the naive world, and whether it was right.
 
-use super::{Reading, Way, Wish, World, seq_of};
+use super::{Reading, Way, Wish, World, group, seq_of};
 use crate::{
-    actors::deliveries::{binding::Binding, consumer::ConsumerKey, effects::Effects, group::Group},
+    actors::deliveries::{binding::Binding, consumer::ConsumerKey, effects::Effects},
     event::Pattern,
     wire::Token,
 };
@@ -65,7 +65,7 @@ impl World {
     /// A new group from what the database holds; all else is gone.
     pub(super) fn restart(&mut self) {
         self.epoch += 1;
-        self.group = Group::new(self.epoch << 32, self.seq, self.link_bytes);
+        self.group = group(self.epoch << 32, self.seq, self.link_bytes);
         for Wish { id, pattern, start } in &self.wishes {
             self.group.bind(*id, Binding::new(pattern.clone(), Pattern::any(), *start, self.cursor));
         }

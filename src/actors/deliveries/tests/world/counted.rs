@@ -25,7 +25,8 @@ impl World {
 
     pub(super) fn count_marks(&mut self) {
         if let Some((_, Some(marks))) = self.marks.take_if(|(_, read)| read.is_some()) {
-            let next = self.group.marks(&marks, marks.len() >= PAGE);
+            let next =
+                self.group.marks(&marks, marks.last().filter(|_| marks.len() >= PAGE).map(|last| last.seq));
             self.marks = next.map(|wanted| (wanted, None));
         }
     }

@@ -2,7 +2,8 @@
 //! [`journal`] commits all that waits in one transaction and answers the publishers, [`registry`] finds the
 //! subscribers, [`deliveries`] chooses consumers, the links' writers send what is queued; acks go back to the
 //! journal. [`scheduler`] hands the journal what is due. [`listener`] lets links in, [`announcer`] tells other hubs,
-//! [`monitor`] keeps the log table and the gauges, [`warden`] the certificates.
+//! [`monitor`] keeps the log table and the gauges, [`warden`] the certificates; [`keeper`] removes
+//! what was kept long enough.
 //!
 //! Actors know each other only by the handles that the hub gives them. Payload is shared, an event is encoded
 //! once, and every queue has a bound: see the passport at the top of each actor.
@@ -13,6 +14,7 @@ pub mod connection;
 pub mod deliveries;
 pub mod dispatched;
 pub mod journal;
+pub mod keeper;
 pub mod life;
 pub mod listener;
 pub mod mail;

@@ -7,6 +7,7 @@
 //! - `GET /actors`, with the token: the state and the numbers of each kind of actor.
 //! - `GET /log`, `PUT /log`, with the token: the log level, looked at and changed while the hub runs.
 //! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
+//! - `GET /retention`, with the token: for how long events are kept, by domain, and what would go now.
 //! - `GET /certificates`, with the token: all certificates, page by page.
 //! - `POST /certificates`, with the token: issues a leaf for a spoke; the answer is its bundle.
 //! - `POST /certificates/revoke`, with the token: revokes what an id has, and cuts its links.
@@ -28,6 +29,7 @@ mod endpoint;
 mod inspect;
 mod log;
 mod problem;
+mod retention;
 mod status;
 mod token;
 
@@ -53,6 +55,7 @@ pub use certificates::{
 };
 pub use inspect::{About, Inspect};
 pub use log::LogControl;
+pub use retention::{Outlook, PolicyOutlook, Retention};
 pub use status::HubStatus;
 pub use token::{AdminToken, TOKEN_FILE};
 
@@ -89,6 +92,8 @@ pub struct AdminState {
     pub log: Option<Arc<dyn LogControl>>,
     /// Copies its database.
     pub backup: Arc<dyn Backup>,
+    /// Looks at what retention would do.
+    pub retention: Arc<dyn Retention>,
     /// Issues and revokes.
     pub certificates: Arc<dyn Certificates>,
 }

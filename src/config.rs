@@ -5,6 +5,7 @@
 //! the flags, the help and the documentation, so that none of them can lack one.
 
 mod check;
+mod domain;
 mod environment;
 mod file;
 mod form;
@@ -20,10 +21,13 @@ use std::{
     time::Duration,
 };
 
+pub use domain::{DomainPolicy, KeepSettings, show_policy};
 pub use form::{read_duration, show_duration};
 pub use load::{FileText, Flag, Loaded, load};
 pub use problem::{ConfigProblems, Origin, Problem, Warning};
-pub use value::{ConfiguredName, Durability, InvalidName, Keep, LogFormat, LogLevel, QuitSignal, Secret};
+pub use value::{ConfiguredName, Durability, InvalidName, LogFormat, LogLevel, QuitSignal, Secret};
+
+pub use crate::event::Keep;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -45,6 +49,12 @@ pub struct HubConfig {
     pub limits: LimitSettings,
     /// How long an event that no consumer wanted yet is kept for one that comes later.
     pub orphan_keep: Keep,
+    /// When events expire, and for how long they are kept after their end.
+    pub keep: KeepSettings,
+    /// How that is done.
+    pub retention: RetentionSettings,
+    /// What some domains want otherwise: of several that match the first holds.
+    pub domains: Vec<DomainPolicy>,
     /// Lifetimes of certificates, and how their keys are kept.
     pub certificates: CertificateSettings,
     /// What spokes may do.
@@ -224,6 +234,15 @@ pub struct ScheduleSettings {
     pub poll: Duration,
 }
 
+/// How what is expired or kept long enough is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionSettings {
+    /// From the end of one pass to the next.
+    pub interval: Duration,
+    /// The most events of one transaction.
+    pub batch: u32,
+}
+
 impl Default for HubConfig {
     fn default() -> Self {
         Self {
@@ -232,6 +251,9 @@ impl Default for HubConfig {
             store: StoreSettings::default(),
             limits: LimitSettings::default(),
             orphan_keep: Keep::For(DAY),
+            keep: KeepSettings::default(),
+            retention: RetentionSettings { interval: Duration::from_secs(60), batch: 200 },
+            domains: Vec::new(),
             certificates: CertificateSettings::default(),
             spokes: SpokesSettings { may_delete: true },
             admin: AdminSettings::default(),

@@ -43,6 +43,7 @@ mod folder;
 mod guardian;
 mod home;
 mod inspect;
+mod retention;
 mod start;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, thread, time::Duration};
@@ -57,7 +58,7 @@ pub use crate::admin::LogControl;
 
 use crate::{
     admin::AdminToken,
-    config::HubConfig,
+    config::{DomainPolicy, HubConfig},
     metrics::{ActorKind, ActorsReport, Metrics, MetricsSnapshot, Readiness},
     pki::Bundle,
 };
@@ -114,6 +115,13 @@ impl HubBuilder {
     #[must_use]
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.config.data = folder.into();
+        self
+    }
+
+    /// Adds what some domains want otherwise than the rest; of several entries that match a domain the first holds.
+    #[must_use]
+    pub fn domain(mut self, policy: DomainPolicy) -> Self {
+        self.config.domains.push(policy);
         self
     }
 

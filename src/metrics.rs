@@ -21,6 +21,7 @@ pub use hub::HubMetrics;
 pub use instrument::{Counter, Gauge, Histogram};
 pub use label::{
     ActorKind, Counters, CutReason, Dialect, Ended, Gauges, HandshakeFault, Label, ReadyState, Refusal,
+    Removed,
 };
 pub use meter::{MessageMeter, Meter};
 pub use readiness::Readiness;

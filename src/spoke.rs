@@ -32,16 +32,21 @@ mod backoff;
 mod batch;
 mod caught;
 mod change;
+mod claim;
 mod command;
 mod config;
 mod consume;
 mod consumer;
 mod credentials;
+mod dead;
 mod dial;
 mod error;
+mod group;
 mod handlers;
+mod hold;
 mod lane;
 mod log;
+mod nack;
 mod outcome;
 mod pids;
 mod publish;
@@ -52,6 +57,7 @@ mod renewal;
 mod request;
 mod schedule;
 mod session;
+mod start;
 mod state;
 mod subscriber;
 mod subscription;
@@ -86,20 +92,26 @@ use self::{
 };
 pub use self::{
     change::Association,
+    claim::Claim,
     config::SpokeConfig,
-    consume::{Claim, Claims, Consume},
+    consume::{Claims, Consume},
     consumer::{Consumer, ConsumerCounts},
+    dead::DeadReader,
     error::{
-        ChangeError, ConnectError, ConsumeError, PublishError, ReadError, RequestError, ScheduleError,
-        SettleError, StateError, SubscribeError, Tried, WaitError,
+        ChangeError, ConnectError, ConsumeError, GroupError, PublishError, ReadError, RequestError,
+        ScheduleError, SettleError, StateError, SubscribeError, Tried, WaitError,
     },
+    group::{ConsumerGroup, GroupChange},
     handlers::{BoxError, Handlers, Received, Unhandled},
+    hold::Hold,
     log::LogReader,
+    nack::Nack,
     pids::PidReader,
     publish::{Pending, Publish},
     recurring::{RanNow, Recurred, Recurrence, RecurringDetails, RecurringReader},
     renewal::{RenewError, Renewal},
     schedule::{Schedule, Scheduled},
+    start::Start,
     subscriber::{Subscriber, SubscriberCounts},
     subscription::{Delivery, Subscription},
     time::Timestamp,
@@ -319,11 +331,34 @@ impl Spoke {
         Ok(subscription)
     }
 
-    /// Consumes by a handler: `Ok` is an ack; an error, or a panic, is a nack with its text.
+    /// Consumes by a handler: `Ok` is an ack; an error, or a panic, is a nack with its text. The event is then tried
+    /// again as its group's back-off says, or as a [`Nack`] does that is the error or among its sources.
     ///
     /// Handlers run as tasks, at most [`concurrency`](Consume::concurrency) at once, begun in the order in
-    /// which events came. An event may come more than once: when a link or a claim is lost before its ack is
-    /// confirmed.
+    /// which events came. They may take as long as they like, since leases are extended meanwhile; what blocks a
+    /// thread belongs into `tokio::task::spawn_blocking`, lest it hold up the task that does so. An event may
+    /// come more than once: when a link or a claim is lost before its ack is confirmed.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use eventflow::{event::Event, spoke::{Consume, Nack, Spoke}};
+    ///
+    /// # async fn charge(event: &Event) -> Result<u32, std::io::Error> { Ok(200) }
+    /// # async fn example(spoke: Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// let consume = Consume::new("orders", "created").group("billing").handler_timeout(Duration::from_secs(300));
+    /// let consumer = spoke
+    ///     .consume(consume, |event| async move {
+    ///         match charge(&event).await.map_err(|error| Nack::new(error.to_string()))? {
+    ///             404 => Err(Nack::new("no such customer").give_up()),
+    ///             429 => Err(Nack::new("the bank is busy").after(Duration::from_secs(60))),
+    ///             _ => Ok(()),
+    ///         }
+    ///     })
+    ///     .await?;
+    /// # consumer.stop().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ConsumeError`] if a pattern or group breaks the rules, the hub refuses or doesn't answer in time.
@@ -331,11 +366,11 @@ impl Spoke {
     where
         H: FnMut(Event) -> F + Send + 'static,
         F: Future<Output = Result<(), E>> + Send + 'static,
-        E: fmt::Display + Send + 'static,
+        E: Into<BoxError> + Send + 'static,
     {
-        let handlers = consume.handlers();
+        let manner = consume.manner();
         let claims = self.claims(consume).await?;
-        Ok(Consumer::start(claims, handlers, move |claim| handler(claim.event().clone())))
+        Ok(Consumer::start(claims, manner, move |claim| handler(claim.event().clone())))
     }
 
     /// Consumes by pulling claims, each to be settled by [`Claim::ack`], [`Claim::nack`] or

@@ -20,6 +20,7 @@ mod events;
 mod first;
 mod groups;
 mod hubs;
+mod keep;
 mod leaves;
 mod log;
 mod migration;
@@ -35,6 +36,7 @@ mod snapshot;
 mod sql;
 mod sqlite;
 mod standing;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -53,6 +55,7 @@ pub use error::StoreError;
 pub use events::{Counts, OpenEvent, OpenPage};
 pub use groups::{GroupCounts, GroupKey, GroupRow, HeldKey, Letter, Redriven};
 pub use hubs::HubRow;
+pub use keep::{Fate, KeepMark, Looked, UNHEARD_OF};
 pub use leaves::LogLine;
 pub use page::{LogKey, PidKey};
 pub use recurring::{MOST_SCHEDULES, occurrence_id};
@@ -61,6 +64,7 @@ pub use replay::{Place as EventPlace, ReplayPage};
 pub use retries::{RetryEvent, RetryPage};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
+pub use sweep::{Sweep, Swept};
 pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Recurred, Running, Taken, Write, Written};
 
 /// Where the database is, and how it is kept.

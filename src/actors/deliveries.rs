@@ -10,6 +10,7 @@ mod group;
 mod groups;
 mod guards;
 mod joins;
+mod keeping;
 mod message;
 mod npm;
 mod outcomes;
@@ -22,15 +23,15 @@ mod tests;
 mod tick;
 mod tokens;
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 pub use effects::{Ended, Finish, Reserve, Verdict};
 pub use groups::GroupNo;
 pub use message::{
-    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Floor, ForgetOutcome, Held, Holder, Holding, InFlight,
-    LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
+    AwaitOutcome, Consume, Deleted, Dispatch, Drain, Expired, Floor, ForgetOutcome, Held, HeldOf, HeldSeqs,
+    Holder, Holding, InFlight, LinkGone, NpmCame, NpmLeft, Panic, Recorded, Reserved, Settle, Settled, Stop,
 };
 pub use policy::Policy;
 
@@ -52,7 +53,7 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::{
-    event::{Group as GroupName, Uid, code},
+    event::{Group as GroupName, Policies, Uid, code},
     metrics::{self, Meter, Metrics},
     store::{self, Store},
     wire::{Answer, GroupSettings},
@@ -63,8 +64,8 @@ use crate::{
 pub struct DeliveriesConfig {
     /// This hub.
     pub hub: Uid,
-    /// How long an event that no binding wanted is kept for one that comes later; none: for ever.
-    pub orphan_keep: Option<Duration>,
+    /// How long an event that no binding wanted is kept for one that comes later, by its domain.
+    pub policies: Arc<Policies>,
     /// The most events that a consumer may hold un-acked.
     pub credit: u32,
     /// The most bytes that a consumer may hold un-acked; one event always fits.
@@ -92,8 +93,8 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 /// - **Owns**: bindings, credit, claims; windows in memory over what the database holds for each binding; the waits
 ///   for outcomes; which events npm links were told of.
 /// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`Holder`], [`AwaitOutcome`], [`ForgetOutcome`], [`LinkGone`]
-///   from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`] from the
-///   journal; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
+///   from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`],
+///   [`Expired`] from the journal; [`HeldOf`] from the keeper; [`Drain`], [`InFlight`], [`Floor`], [`Halt`], [`Panic`], [`Snapshot`] and [`Holding`] from the hub.
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
 ///   outcomes, attempts, claims of shared events, bindings and cursors to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
@@ -119,7 +120,7 @@ pub struct Deliveries {
     _life: Life,
 }
 
-measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding);
+measured!(Deliveries: Consume, Stop, Settle, LinkGone, Dispatch, Deleted, NpmCame, NpmLeft, Recorded, AwaitOutcome, ForgetOutcome, Holder, Drain, InFlight, Floor, Halt, Panic, Snapshot, Holding, HeldOf, Expired);
 
 /// What the store knows at the start.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ mod npm;
 mod recurring;
 mod sequence;
 mod snapshot;
+mod sweeps;
 mod trouble;
 
 use std::{
@@ -25,6 +26,7 @@ pub use message::{
 };
 pub use recurring::RunRecurring;
 pub use sequence::{Place, Sequence};
+pub use sweeps::Sweep;
 
 use self::batch::{Batch, Bounds, Job, Reply, ReplyTo};
 use super::{
@@ -61,10 +63,10 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
 /// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] and [`RunRecurring`] from the scheduler,
-///   [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and
-///   [`Snapshot`] from the hub.
-/// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` to
-///   deliveries, `Scheduled` and `Advanced` to the scheduler.
+///   [`Sweep`] from the keeper, [`Record`] and [`Bind`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`],
+///   [`Backlog`], [`Halt`], [`Panic`] and [`Snapshot`] from the hub.
+/// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded` and
+///   `Expired` to deliveries, `Scheduled` and `Advanced` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit, npm publishes by their links' windows: both are always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
@@ -90,7 +92,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Take, Amend, RunDue, RunRecurring, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
+measured!(Journal: Connect, Publish, Take, Amend, RunDue, RunRecurring, Sweep, Record, Bind, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -195,6 +197,9 @@ impl Journal {
         if !told.gone.is_empty() || !told.owed.is_empty() {
             peers.registry.signal(super::registry::Deleted { gone: told.gone, owed: told.owed });
         }
+        if !told.expired.is_empty() {
+            peers.deliveries.signal(super::deliveries::Expired(told.expired));
+        }
         if !told.recorded.is_empty() {
             peers.deliveries.signal(told.recorded);
         }
@@ -280,6 +285,21 @@ impl Handler<Amend> for Journal {
             let Job { write, weight, reply } = amend::job(&outlet, &by, &self.config.hub, change);
             self.enqueue(write, weight, reply);
         }
+        self.pump(ctx);
+    }
+}
+
+impl Handler<Sweep> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, message: Sweep, ctx: &mut Self::Context) {
+        let Sweep { sweep, done } = message;
+        if let Some(fault) = self.refusal() {
+            // A keeper that is gone needs no answer.
+            let _ = done.send(Err(fault));
+            return;
+        }
+        self.enqueue(Write::Sweep(sweep), amend::WEIGHT, ReplyTo::Keeper(done));
         self.pump(ctx);
     }
 }

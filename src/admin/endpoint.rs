@@ -11,7 +11,7 @@ use actix_web::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{AdminState, access::Operator, backup, certificates, log, problem::Problem, status};
+use super::{AdminState, access::Operator, backup, certificates, log, problem::Problem, retention, status};
 use crate::{event::code, metrics};
 
 /// What is served to everybody, for those who ask for something else.
@@ -23,6 +23,7 @@ pub(super) fn all(config: &mut web::ServiceConfig) {
         .service(open("/readyz").route(web::get().to(readyz)).route(web::head().to(readyz)))
         .service(open("/metrics").route(web::get().to(numbers)).route(web::head().to(numbers)))
         .configure(status::endpoints)
+        .configure(retention::endpoints)
         .configure(log::endpoints)
         .configure(backup::endpoints)
         .configure(certificates::endpoints)

@@ -70,6 +70,13 @@ impl LogControl for Dial {
 }
 
 #[async_trait::async_trait]
+impl Retention for Stub {
+    async fn outlook(&self) -> Result<Outlook, Fault> {
+        Ok(Outlook { looked: 7, complete: true, ..Outlook::default() })
+    }
+}
+
+#[async_trait::async_trait]
 impl Certificates for Stub {
     async fn issue(&self, wish: IssueCertificate) -> Result<IssuedBundle, Fault> {
         let id = wish.id.ok_or_else(|| Fault::refused(code::CERTIFICATE_EXISTS, "So."))?;
@@ -132,6 +139,7 @@ impl World {
             inspect: Arc::new(Stub),
             log: Some(Arc::new(Dial::default())),
             certificates: Arc::new(Stub),
+            retention: Arc::new(Stub),
             backup,
         };
         let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();

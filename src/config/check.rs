@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     HubConfig,
+    load::DomainEntry,
     problem::{Origin, Problem, Warning},
     table,
 };
@@ -105,6 +106,35 @@ pub(super) fn relations(
         if longer(config) && origins.contains_key(subject) {
             let sentence = "no certificate outlives its issuer: it will end with it";
             warnings.push(Warning(format!("{}, {}: {sentence}", told(subject), told(issuer))));
+        }
+    }
+}
+
+/// Warns of entries that never hold: the first that matches does.
+pub(super) fn domains(entries: &[DomainEntry], warnings: &mut Vec<Warning>) {
+    for (place, entry) in entries.iter().enumerate() {
+        let pattern = &entry.policy.pattern;
+        if let Some(before) = entries[..place].iter().find(|before| before.policy.pattern.covers(pattern)) {
+            let (origin, earlier) = (&entry.origin, &before.policy.pattern);
+            warnings.push(Warning(format!(
+                "{origin}: domain[{place}], {pattern}, has no effect: the first entry that matches holds, and \
+                 {earlier} ({}) matches all of it",
+                before.origin
+            )));
+        }
+    }
+}
+
+/// Warns of orphans that are gone before their time: a consumer that comes late won't find them.
+pub(super) fn waits(config: &HubConfig, warnings: &mut Vec<Warning>) {
+    for (pattern, policy) in config.policies().iter() {
+        for (key, keep) in [("expire_after", policy.expire_after), ("keep_orphan", policy.keep_orphan)] {
+            if keep < policy.orphan_keep {
+                warnings.push(Warning(format!(
+                    "{key} of the domains {pattern} is shorter than their orphan_keep: a consumer that comes late is \
+                     offered what is younger than {key} alone"
+                )));
+            }
         }
     }
 }

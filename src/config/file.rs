@@ -1,5 +1,7 @@
 //! The TOML file: its text becomes assignments, each with its line.
 
+mod domains;
+
 use std::collections::BTreeSet;
 
 use toml::de::{DeTable, DeValue};
@@ -52,6 +54,7 @@ impl File<'_> {
             let section = format!("{key}.");
             let is_section = SETTINGS.iter().any(|setting| setting.key.starts_with(&section));
             match (value.get_ref(), table::find(&key)) {
+                (DeValue::Array(entries), None) if key == "domain" => self.domains(entries, into),
                 (DeValue::Table(entries), None) if is_section => self.walk(&section, entries, into),
                 (_, None) if key == "store.url" => {
                     let url = value.get_ref().as_str().unwrap_or_default();
@@ -59,7 +62,9 @@ impl File<'_> {
                     into.problems.push(super::environment::no_server(&origin, url));
                 }
                 (_, None) => {
-                    let sentence = if is_section {
+                    let sentence = if key == "domain" {
+                        "domain is a list: write [[domain]] and the settings of each below".to_owned()
+                    } else if is_section {
                         format!("{key} is a section: write [{key}] and its settings below")
                     } else if is_table {
                         format!("{key} is not a section{}", hint(&format!("[{key}]"), sections()))

@@ -2,7 +2,8 @@
 
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-use super::value::{ConfiguredName, Durability, Keep, LogFormat, LogLevel, QuitSignal, Secret};
+use super::value::{ConfiguredName, Durability, LogFormat, LogLevel, QuitSignal, Secret};
+use crate::event::Keep;
 
 /// How values of one kind are written.
 pub(super) struct Form<T> {
@@ -132,6 +133,19 @@ pub(super) fn keep() -> Form<Keep> {
         Keep::For(time) => show_duration(*time),
     };
     form("DURATION|forever", read, show)
+}
+
+/// How old something must be; `never` is for ever.
+pub(super) fn never() -> Form<Keep> {
+    let read = |text: &str| match text {
+        "never" => Ok(Keep::Forever),
+        text => read_duration(text).map(Keep::For).map_err(|error| format!("{error}, or `never`")),
+    };
+    let show = |keep: &Keep| match keep {
+        Keep::Forever => "never".to_owned(),
+        Keep::For(time) => show_duration(*time),
+    };
+    form("DURATION|never", read, show)
 }
 
 const DURABILITIES: &[(&str, Durability)] = &[("full", Durability::Full), ("relaxed", Durability::Relaxed)];

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     HubConfig,
+    domain::DOMAIN_KEYS,
     table::{SETTINGS, Setting},
 };
 
@@ -54,6 +55,28 @@ pub fn markdown() -> String {
             npm.join(", "),
         );
     }
+    out.push_str("\n## Domains\n\n");
+    let keys: Vec<_> = DOMAIN_KEYS.iter().map(|known| format!("`{}`", known.key)).collect();
+    let _ = write!(
+        out,
+        "What some domains want otherwise stands in the file, in any number of `[[domain]]` up to 256. Each has a\n\
+         `pattern`, and any of {};\nwhat it doesn't set is as the setting of that name says for all domains. Of several \
+         entries that match a\ndomain the first holds, whole: what it leaves out isn't looked for in the next one.\n\n\
+         ```toml\n\
+         keep_success = \"30d\"\n\n\
+         [[domain]]\n\
+         pattern = \"orders.>\"\n\
+         orphan_keep = \"7d\"\n\
+         keep_success = \"forever\"\n\n\
+         [[domain]]\n\
+         pattern = \"metrics.>\"\n\
+         orphan_keep = \"1m\"\n\
+         expire_after = \"10m\"\n\
+         keep_success = \"1h\"\n\
+         keep_expired = \"0s\"\n\
+         ```\n",
+        keys.join(", "),
+    );
     out.push_str(
         "\nWith `certificates.phrase` set the defaults are npm's: root 365d, intermediate 30d, both leaves 7d,\n\
          1000000 iterations.\n",

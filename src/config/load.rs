@@ -1,9 +1,11 @@
 //! From text to a checked configuration. Pure: no file, no variable, no clock is read here.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use super::{
-    CertificateSettings, HubConfig, check, environment, file,
+    CertificateSettings, DomainPolicy, HubConfig, check,
+    domain::DOMAIN_KEYS,
+    environment, file,
     problem::{ConfigProblems, Origin, Problem, Warning, hint},
     table::{SETTINGS, Setting},
     value::Secret,
@@ -35,16 +37,39 @@ pub struct Loaded {
     /// What may surprise.
     pub warnings: Vec<Warning>,
     origins: HashMap<&'static str, Origin>,
+    /// Of each domain's entry: its place, and that of each of its keys.
+    domains: Vec<(Origin, Vec<(&'static str, Origin)>)>,
 }
 
 impl Loaded {
     /// Every setting as key, value (secrets masked) and where the value came from.
-    pub fn effective(&self) -> impl Iterator<Item = (&'static str, String, Origin)> + '_ {
-        SETTINGS.iter().map(|setting| {
+    pub fn effective(&self) -> impl Iterator<Item = (Cow<'static, str>, String, Origin)> + '_ {
+        let settings = SETTINGS.iter().map(|setting| {
             let origin = self.origins.get(setting.key).cloned().unwrap_or(Origin::Default);
-            (setting.key, (setting.show)(&self.config), origin)
+            (Cow::Borrowed(setting.key), (setting.show)(&self.config), origin)
+        });
+        settings.chain(self.effective_domains())
+    }
+
+    fn effective_domains(&self) -> impl Iterator<Item = (Cow<'static, str>, String, Origin)> + '_ {
+        let entries = self.config.domains.iter().zip(&self.domains).enumerate();
+        entries.flat_map(|(place, (policy, (origin, keys)))| {
+            let name = move |key: &str| Cow::Owned(format!("domain[{place}].{key}"));
+            let set = DOMAIN_KEYS.iter().filter_map(move |known| {
+                let (_, origin) = keys.iter().find(|(key, _)| *key == known.key)?;
+                Some((name(known.key), (known.show)(policy)?, origin.clone()))
+            });
+            [(name("pattern"), policy.pattern.to_string(), origin.clone())].into_iter().chain(set)
         })
     }
+}
+
+/// An entry of the file that could be read as one.
+pub(super) struct DomainEntry {
+    pub(super) policy: DomainPolicy,
+    pub(super) origin: Origin,
+    /// What it sets besides the pattern, and where.
+    pub(super) keys: Vec<(&'static str, Origin)>,
 }
 
 /// A value that somebody set.
@@ -60,6 +85,8 @@ pub(super) struct Gathered {
     pub(super) assignments: Vec<Assignment>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Warning>,
+    /// In the order of the file.
+    pub(super) domains: Vec<DomainEntry>,
     /// The file is no TOML from some line on: what stands there isn't known, nor how it relates to the rest.
     pub(super) is_cut: bool,
 }
@@ -81,8 +108,9 @@ pub fn load(
     environment::read(variables, &mut gathered);
     read_flags(flags, &mut gathered);
 
-    let Gathered { assignments, mut problems, mut warnings, is_cut } = gathered;
+    let Gathered { assignments, mut problems, mut warnings, domains, is_cut } = gathered;
     let mut config = base(&assignments);
+    config.domains = domains.iter().map(|entry| entry.policy.clone()).collect();
     let mut origins = HashMap::new();
     let mut failed = Vec::new();
     for Assignment { setting, text, origin } in assignments {
@@ -98,9 +126,12 @@ pub fn load(
     }
     if !is_cut {
         check::relations(&config, &origins, &failed, &mut problems, &mut warnings);
+        check::domains(&domains, &mut warnings);
+        check::waits(&config, &mut warnings);
     }
     if problems.is_empty() {
-        Ok(Loaded { config, warnings, origins })
+        let domains = domains.into_iter().map(|entry| (entry.origin, entry.keys)).collect();
+        Ok(Loaded { config, warnings, origins, domains })
     } else {
         Err(ConfigProblems { problems, warnings })
     }

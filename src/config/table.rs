@@ -124,6 +124,38 @@ pub(super) static SETTINGS: &[Setting] = &[
         "How long an event that no consumer wanted is kept for one that comes later"
     ),
     setting!(
+        "expire_after",
+        keep.expire_after,
+        form::never(),
+        "How old an event that no consumer ever wanted must be to expire"
+    ),
+    setting!(
+        "keep_success",
+        keep.success,
+        form::keep(),
+        "How long an event is kept after each group has ended it well"
+    ),
+    setting!("keep_dead", keep.dead, form::keep(), "How long after a group has given it up"),
+    setting!("keep_expired", keep.expired, form::keep(), "How long after it expired"),
+    setting!(
+        "keep_unknown",
+        keep.unknown,
+        form::keep(),
+        "How long after an npm spoke claimed it and was not heard of for an hour"
+    ),
+    setting!(
+        "keep_orphan",
+        keep.orphan,
+        form::keep(),
+        "How long after it was published, if no consumer wanted it"
+    ),
+    setting!(
+        "keep_persisted",
+        keep.persisted,
+        form::keep(),
+        "How long after it was stored, if it was never published"
+    ),
+    setting!(
         "hub.name",
         hub.name,
         form::name(),
@@ -351,4 +383,16 @@ pub(super) static SETTINGS: &[Setting] = &[
         npm("EVENTFLOW_HUB_SHEDULED_INTERVAL_DELAY", "ms"),
         npm("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "ms"),
     ]),
+    setting!(
+        "retention.interval",
+        retention.interval,
+        form::duration().within(TEN_MS, DAY),
+        "How often events are looked for that expire, or have been kept long enough"
+    ),
+    setting!(
+        "retention.batch",
+        retention.batch,
+        form::count().within(1, 1_000),
+        "Events that one transaction removes"
+    ),
 ];

@@ -34,6 +34,9 @@ fn sample(key: &str) -> &'static str {
     match key {
         "data" => "/tmp/hub",
         "orphan_keep" => "forever",
+        "expire_after" => "2d",
+        key if key.starts_with("keep_") => "30d",
+        "retention.interval" => "5s",
         "hub.name" => "MY-HUB",
         "spoke.name" => "MY-SPOKE",
         "hub.internal_ip" | "admin.ip" => "127.0.0.2",

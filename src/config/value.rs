@@ -1,6 +1,6 @@
 //! The types of single settings.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 /// The longest configured name: with the words and the time before it, an id stays within 64 characters.
 const MAX_NAME: usize = 39;
@@ -97,15 +97,6 @@ pub enum Durability {
     Full,
     /// An ack means handed to the operating system: it survives a crash of the hub, not the loss of power.
     Relaxed,
-}
-
-/// How long something is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub enum Keep {
-    /// For so long.
-    For(Duration),
-    /// For ever.
-    Forever,
 }
 
 /// The signal that drains and stops the hub, beside SIGINT.

@@ -122,6 +122,36 @@ impl Pattern {
         (&self.text, true)
     }
 
+    /// Whether some text matches both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (mut ours, mut theirs) = (self.segments(), other.segments());
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return true,
+                (Some(Segment::Rest), Some(_)) | (Some(_), Some(Segment::Rest)) => return true,
+                (Some(Segment::Literal(one)), Some(Segment::Literal(other))) if one != other => return false,
+                (Some(_), Some(_)) => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// Whether it matches each text that the other one matches.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let (mut ours, mut theirs) = (self.segments(), other.segments());
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return true,
+                (Some(Segment::Rest), Some(_)) => return true,
+                (Some(Segment::One), Some(Segment::One | Segment::Literal(_))) => {}
+                (Some(Segment::Literal(one)), Some(Segment::Literal(other))) if one == other => {}
+                _ => return false,
+            }
+        }
+    }
+
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         let literal = self.literal;
         let all = !literal && &*self.text == "*";

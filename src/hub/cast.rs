@@ -22,6 +22,7 @@ use crate::{
         announcer::Announcer,
         connection::Core,
         deliveries::{Held, Holding},
+        keeper::Keeper,
         listener::{Busiest, BusiestLinks, LinkState, Listener},
         mail::{Envelope, Handle, Mail, MailError},
         monitor::Monitor,
@@ -51,6 +52,8 @@ pub struct Cast {
     pub warden: Handle<Warden>,
     /// The announcer: another one after a failure.
     pub announcer: watch::Receiver<Handle<Announcer>>,
+    /// The keeper: another one after a failure.
+    pub keeper: watch::Receiver<Handle<Keeper>>,
     /// The numbers beside the states.
     pub metrics: Metrics,
     /// What was asked.
@@ -65,6 +68,7 @@ pub struct Asked {
     monitor: Question<State>,
     warden: Question<State>,
     announcer: Question<State>,
+    keeper: Question<State>,
     journal: Question<State>,
     registry: Question<State>,
     deliveries: Question<State>,
@@ -184,6 +188,7 @@ impl Cast {
         let core = self.core.borrow().clone();
         let core = core.as_ref();
         let announcer = self.announcer.borrow().clone();
+        let keeper = self.keeper.borrow().clone();
         let Asked { busiest, wanting, holding, .. } = asked;
         let connections = self.connections((busiest, wanting, holding), core, deadline);
         let (
@@ -192,6 +197,7 @@ impl Cast {
             monitor,
             warden,
             announcer,
+            keeper,
             journal,
             registry,
             deliveries,
@@ -203,6 +209,7 @@ impl Cast {
             asked.monitor.until(deadline, Some(put(&self.monitor, Snapshot))),
             asked.warden.until(deadline, Some(put(&self.warden, Snapshot))),
             asked.announcer.until(deadline, Some(put(&announcer, Snapshot))),
+            asked.keeper.until(deadline, Some(put(&keeper, Snapshot))),
             asked.journal.until(deadline, core.map(|core| put(&core.journal, Snapshot))),
             asked.registry.until(deadline, core.map(|core| put(&core.registry, Snapshot))),
             asked.deliveries.until(deadline, core.map(|core| put(&core.deliveries, Snapshot))),
@@ -215,6 +222,7 @@ impl Cast {
             (ActorKind::Monitor, monitor),
             (ActorKind::Warden, warden),
             (ActorKind::Announcer, announcer),
+            (ActorKind::Keeper, keeper),
             (ActorKind::Journal, journal),
             (ActorKind::Registry, registry),
             (ActorKind::Deliveries, deliveries),

@@ -22,6 +22,7 @@ use crate::{
     actors::{
         announcer::{self, Announcer, AnnouncerConfig},
         connection::{Core, restart},
+        keeper::{self, Keeper, KeeperConfig},
         life::{Exited, Halt, Life},
         listener::{self, Door, Listener, ListenerConfig},
         mail::{Handle, mail, measured},
@@ -41,9 +42,9 @@ const FAILURES: usize = 3;
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// The first wait before a restart; it doubles with each failure in the window.
 const BACKOFF: Duration = Duration::from_millis(20);
-/// The wait before a restart of the announcer doubles so often: up to 20 s.
+/// The wait before a restart of the announcer, or the keeper, doubles so often: up to 20 s.
 const MOST_DOUBLINGS: u32 = 10;
-/// Places in the mailboxes of monitor, listener and announcer.
+/// Places in the mailboxes of monitor, listener, announcer and keeper.
 const MAILBOX: usize = 1_024;
 
 /// Drains and stops the hub. Answered through `done` when all is over.
@@ -54,7 +55,7 @@ pub struct Drain {
 }
 mail!(Drain => ());
 
-/// Makes an actor of the core, or the announcer, panic.
+/// Makes an actor of the core, or the announcer, or the keeper, panic.
 #[derive(Debug, Clone, Copy)]
 pub struct InjectPanic(pub ActorKind);
 mail!(InjectPanic => ());
@@ -73,6 +74,8 @@ pub struct GuardianParts {
     pub listener: ListenerConfig,
     /// For the announcer.
     pub announcer: AnnouncerConfig,
+    /// For the keeper.
+    pub keeper: KeeperConfig,
     /// Started.
     pub warden: Handle<Warden>,
     /// Bound.
@@ -108,6 +111,10 @@ pub struct Guardian {
     announcer_config: AnnouncerConfig,
     /// How often the announcer failed.
     announcer_failures: u32,
+    keeper: watch::Sender<Handle<Keeper>>,
+    keeper_config: KeeperConfig,
+    /// How often the keeper failed.
+    keeper_failures: u32,
     monitor: Handle<Monitor>,
     exits: Option<mpsc::UnboundedReceiver<Exited>>,
     arbiters: Vec<Arbiter>,
@@ -137,6 +144,7 @@ impl Guardian {
             exits,
             listener,
             announcer,
+            keeper,
             warden,
             socket,
             arbiters,
@@ -166,6 +174,9 @@ impl Guardian {
         warden.signal(Attend { listener: listener.clone(), monitor: monitor.clone() });
         let (watched, listening, monitoring) = (core.subscribe(), listener.clone(), monitor.clone());
         let announcing = announcer.subscribe();
+        let keeper_config = keeper;
+        let keeper = watch::Sender::new(start_keeper(&parts, &keeper_config, core.subscribe()));
+        let keeping = keeper.subscribe();
         let guardian = start(&metrics, ActorKind::Guardian, MAILBOX, |meter, _| Self {
             meter: meter.clone(),
             metrics: metrics.clone(),
@@ -178,6 +189,9 @@ impl Guardian {
             announcer,
             announcer_config,
             announcer_failures: 0,
+            keeper,
+            keeper_config,
+            keeper_failures: 0,
             monitor,
             exits: Some(exits),
             arbiters,
@@ -195,6 +209,7 @@ impl Guardian {
             monitor: monitoring,
             warden,
             announcer: announcing,
+            keeper: keeping,
             metrics,
             asked: Asked::default().into(),
         };
@@ -235,6 +250,7 @@ impl Guardian {
             // Connections come and go; these must not.
             ActorKind::Listener | ActorKind::Monitor | ActorKind::Warden => self.give_up(kind, 1),
             ActorKind::Announcer => self.restart_announcer(ctx),
+            ActorKind::Keeper => self.restart_keeper(ctx),
             ActorKind::Connection | ActorKind::Guardian => {}
         }
     }
@@ -306,6 +322,22 @@ impl Guardian {
         });
     }
 
+    /// The same.
+    fn restart_keeper(&mut self, ctx: &mut Context<Self>) {
+        self.keeper_failures += 1;
+        self.metrics.meter(ActorKind::Keeper).restarted();
+        let wait = BACKOFF * 2_u32.saturating_pow(self.keeper_failures.min(MOST_DOUBLINGS))
+            + Duration::from_millis(fastrand::u64(0..20));
+        tracing::error!(actor = ActorKind::Keeper.as_str(), ?wait, "it failed and restarts");
+        ctx.run_later(wait, |guardian, _| {
+            if !guardian.draining {
+                let core = guardian.core.subscribe();
+                let keeper = start_keeper(&guardian.parts, &guardian.keeper_config, core);
+                guardian.keeper.send_replace(keeper);
+            }
+        });
+    }
+
     fn ready(&self, readiness: Readiness) {
         self.metrics.set_readiness(&readiness);
         self.parts.readiness.send_replace(readiness);
@@ -328,6 +360,18 @@ fn start_announcer(
     start(&parts.metrics, kind, MAILBOX, |meter, _| {
         let life = Life::begin(kind, 0, meter.clone(), parts.exits.clone());
         Announcer::new(config.clone(), parts.store.clone(), monitor.clone(), meter.clone(), life)
+    })
+}
+
+fn start_keeper(
+    parts: &CoreParts,
+    config: &KeeperConfig,
+    core: watch::Receiver<Option<Core>>,
+) -> Handle<Keeper> {
+    let kind = ActorKind::Keeper;
+    start(&parts.metrics, kind, MAILBOX, |meter, _| {
+        let life = Life::begin(kind, 0, meter.clone(), parts.exits.clone());
+        Keeper::new(config.clone(), parts.store.clone(), core, parts.metrics.clone(), meter.clone(), life)
     })
 }
 
@@ -357,6 +401,7 @@ impl Handler<InjectPanic> for Guardian {
             (ActorKind::Registry, Some(core)) => core.registry.signal(crate::actors::registry::Panic),
             (ActorKind::Deliveries, Some(core)) => core.deliveries.signal(crate::actors::deliveries::Panic),
             (ActorKind::Announcer, _) => self.announcer.borrow().signal(announcer::Panic),
+            (ActorKind::Keeper, _) => self.keeper.borrow().signal(keeper::Panic),
             (ActorKind::Scheduler, Some(core)) => core.scheduler.signal(crate::actors::scheduler::Panic),
             (kind, _) => tracing::warn!(actor = kind.as_str(), "no such part of the core to panic"),
         }
@@ -373,6 +418,7 @@ impl Handler<Drain> for Guardian {
         self.ready(Readiness::Draining);
         // From here on this hub's row may say that it stops.
         self.announcer.borrow().signal(Halt);
+        self.keeper.borrow().signal(Halt);
         let draining = Draining {
             core: self.core.send_replace(None),
             listener: self.listener.clone(),

@@ -23,6 +23,7 @@ use super::{
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
     home::Home,
     inspect::Inspector,
+    retention::Lookout,
 };
 use crate::{
     actors::{
@@ -30,6 +31,7 @@ use crate::{
         connection::ConnectionConfig,
         deliveries::{DeliveriesConfig, Policy},
         journal::JournalConfig,
+        keeper::KeeperConfig,
         life::Life,
         listener::ListenerConfig,
         mail::Handle,
@@ -39,8 +41,8 @@ use crate::{
         warden::{Commission, Office, OwnConfig, Warden},
     },
     admin::{AdminState, LogControl},
-    config::{Durability, HubConfig, Keep, LimitSettings},
-    event::Uid,
+    config::{Durability, HubConfig, LimitSettings},
+    event::{Policies, Uid},
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
     store::{self, HubRow, Store, StoreConfig},
@@ -168,7 +170,8 @@ async fn bring_up(
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
     let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
-    let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
+    let policies = Arc::new(config.policies());
+    let parts = core_parts(&config, policies.clone(), id.clone(), store, metrics, epoch, readiness, exits);
     let first = parts.make(0).await?;
     let arbiters = link_threads();
     let welcome = Welcome {
@@ -204,6 +207,12 @@ async fn bring_up(
             timeout: config.npm.online_timeout,
             credentials,
         },
+        keeper: KeeperConfig {
+            hub: id.clone(),
+            policies: policies.clone(),
+            interval: config.retention.interval,
+            batch: config.retention.batch as usize,
+        },
         warden: warden.clone(),
         socket: socket.1,
         arbiters,
@@ -227,6 +236,7 @@ async fn bring_up(
             inspect: Arc::new(inspector),
             certificates: Arc::new(CertificateDesk { warden: warden.clone(), store: store.clone() }),
             backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
+            retention: Arc::new(Lookout::new(id.clone(), store.clone(), policies)),
             log,
         };
         threshold.open(state)
@@ -310,6 +320,7 @@ async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError>
 
 fn core_parts(
     config: &HubConfig,
+    policies: Arc<Policies>,
     hub: Uid,
     store: &Store,
     metrics: &Metrics,
@@ -336,10 +347,7 @@ fn core_parts(
         },
         deliveries: DeliveriesConfig {
             hub,
-            orphan_keep: match config.orphan_keep {
-                Keep::For(keep) => Some(keep),
-                Keep::Forever => None,
-            },
+            policies,
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,

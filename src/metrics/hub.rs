@@ -2,7 +2,7 @@
 
 use super::{
     instrument::{Counter, Gauge, Histogram},
-    label::{Counters, CutReason, Dialect, Ended, Gauges, HandshakeFault, ReadyState, Refusal},
+    label::{Counters, CutReason, Dialect, Ended, Gauges, HandshakeFault, ReadyState, Refusal, Removed},
 };
 
 /// The hub's own numbers. Actors write to the fields, each of which is a few atomics.
@@ -16,6 +16,10 @@ pub struct HubMetrics {
     pub persisted: Counter,
     /// Events deleted.
     pub deleted: Counter,
+    /// Events that retention removed, by how they stood.
+    pub removed: Counters<Removed>,
+    /// When the last pass of retention ended, in seconds since 1970; 0: there was none.
+    pub retention_pass: Gauge,
     /// Publishes refused, by class.
     pub refused: Counters<Refusal>,
     /// Events sent to subscribers; one that goes to three counts three times.
@@ -110,6 +114,8 @@ impl HubMetrics {
             duplicates: Counter::default(),
             persisted: Counter::default(),
             deleted: Counter::default(),
+            removed: Counters::default(),
+            retention_pass: Gauge::default(),
             refused: Counters::default(),
             delivered: Counter::default(),
             replayed: Counter::default(),

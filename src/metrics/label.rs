@@ -56,6 +56,8 @@ labels! {
         Warden = "warden",
         /// Tells other hubs of this one.
         Announcer = "announcer",
+        /// Removes what was kept long enough.
+        Keeper = "keeper",
     }
 }
 
@@ -208,6 +210,38 @@ labels! {
     }
 }
 
+labels! {
+    /// How an event stood that retention removed.
+    Removed {
+        /// Each group ended it well.
+        Success = "success",
+        /// A group gave it up.
+        Dead = "dead",
+        /// It had expired.
+        Expired = "expired",
+        /// An npm spoke claimed it and wasn't heard of.
+        Unknown = "unknown",
+        /// Nobody wanted it.
+        Orphan = "orphan",
+        /// It was never published.
+        Persisted = "persisted",
+    }
+}
+
+impl From<crate::event::Kept> for Removed {
+    fn from(kept: crate::event::Kept) -> Self {
+        use crate::event::Kept;
+        match kept {
+            Kept::Success => Self::Success,
+            Kept::Dead => Self::Dead,
+            Kept::Expired => Self::Expired,
+            Kept::Unknown => Self::Unknown,
+            Kept::Orphan => Self::Orphan,
+            Kept::Persisted => Self::Persisted,
+        }
+    }
+}
+
 impl From<crate::event::Outcome> for Ended {
     fn from(outcome: crate::event::Outcome) -> Self {
         use crate::event::Outcome;
@@ -291,6 +325,7 @@ mod tests {
         each_index_is_its_place::<HandshakeFault>();
         each_index_is_its_place::<Refusal>();
         each_index_is_its_place::<Ended>();
+        each_index_is_its_place::<Removed>();
         each_index_is_its_place::<ReadyState>();
     }
 

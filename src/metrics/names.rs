@@ -67,6 +67,8 @@ definitions! {
     DUPLICATES: Counter "eventflow_events_duplicate" "Publishes of an event that was there already.";
     PERSISTED: Counter "eventflow_events_persisted" "Events stored without being published.";
     DELETED: Counter "eventflow_events_deleted" "Events deleted.";
+    REMOVED: Counter "eventflow_events_removed" {"stood"} "Events that retention removed, by how they stood.";
+    RETENTION: Gauge "eventflow_retention_last_pass_timestamp" ["seconds"] "When the last pass of retention ended, since 1970; 0: there was none.";
     REFUSED: Counter "eventflow_publishes_refused" {"class"} "Publishes refused.";
     DELIVERED: Counter "eventflow_events_delivered" "Events sent to subscribers, once per subscriber.";
     REPLAYED: Counter "eventflow_events_replayed" "Events sent to subscribers from the store, among those delivered.";

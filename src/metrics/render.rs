@@ -104,6 +104,8 @@ impl Renderer {
         out.counter(names::DUPLICATES, &hub.duplicates)?;
         out.counter(names::PERSISTED, &hub.persisted)?;
         out.counter(names::DELETED, &hub.deleted)?;
+        out.counters(names::REMOVED, &hub.removed)?;
+        out.gauge(names::RETENTION, &hub.retention_pass)?;
         out.counters(names::REFUSED, &hub.refused)?;
         out.counter(names::DELIVERED, &hub.delivered)?;
         out.counter(names::REPLAYED, &hub.replayed)?;

@@ -17,7 +17,7 @@ use tokio::{
 use super::{Claim, Drained, lane::Lane, query::Query, subscription::Arrival, write::WriteCommand};
 use crate::{
     event::{Event, EventId, Fault, Group, Pattern, Position, code},
-    wire::{Answer, ConsumeOptions, Since, Token, WaitFor},
+    wire::{Answer, ConsumeOptions, NackOptions, Since, Token, WaitFor},
 };
 
 /// Names a subscription or a consumer for its whole life, over all links.
@@ -41,14 +41,43 @@ pub(super) enum Failure {
 #[derive(Debug)]
 pub(super) enum Command {
     Write(WriteCommand),
-    Subscribe { key: Key, subscribe: SubscribeCommand, answer: Answering<Position> },
-    Unsubscribe { key: Key, answer: Answering<()> },
-    Consume { key: Key, consume: ConsumeCommand, answer: Answering<()> },
-    Stop { key: Key, answer: Answering<()> },
-    Settle { claim: ClaimId, how: Settle, answer: Answering<()> },
-    Query { query: Query, answer: Answering<Found> },
+    Subscribe {
+        key: Key,
+        subscribe: SubscribeCommand,
+        answer: Answering<Position>,
+    },
+    Unsubscribe {
+        key: Key,
+        answer: Answering<()>,
+    },
+    Consume {
+        key: Key,
+        consume: ConsumeCommand,
+        answer: Answering<()>,
+    },
+    Stop {
+        key: Key,
+        answer: Answering<()>,
+    },
+    Settle {
+        claim: ClaimId,
+        how: Settle,
+        answer: Answering<()>,
+    },
+    /// For so many milliseconds from now on.
+    Extend {
+        claim: ClaimId,
+        lease: u64,
+        answer: Answering<()>,
+    },
+    Query {
+        query: Query,
+        answer: Answering<Found>,
+    },
     Wait(WaitCommand),
-    Close { answer: oneshot::Sender<Drained> },
+    Close {
+        answer: oneshot::Sender<Drained>,
+    },
 }
 
 /// A wait of any length. Its caller keeps the time itself: the deadline says how long the hub is to wait.
@@ -64,15 +93,18 @@ pub(super) struct WaitCommand {
 pub(super) enum Wanted {
     /// An event.
     Event(WaitFor),
-    /// The outcome of this event.
-    Outcome(EventId),
+    /// The outcome of this event, in this group or the default one.
+    Outcome(EventId, Option<Group>),
 }
 
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Wanted::Event(wanted) => write!(f, "{wanted}"),
-            Wanted::Outcome(id) => write!(f, "outcome of the event {id:?}"),
+            Wanted::Outcome(id, None) => write!(f, "outcome of the event {id:?}"),
+            Wanted::Outcome(id, Some(group)) => {
+                write!(f, "outcome of the event {id:?} in the group {group:?}")
+            }
         }
     }
 }
@@ -108,7 +140,7 @@ pub(super) struct ClaimId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Settle {
     Ack,
-    Nack { reason: String },
+    Nack(NackOptions),
     Release,
 }
 

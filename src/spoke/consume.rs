@@ -1,30 +1,28 @@
-//! Consuming: one consumer of a group gets the event, and settles its claim.
+//! Consuming: one consumer of a group gets the event.
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep_until};
-
 use super::{
-    ConsumeError, SettleError,
-    command::{ClaimId, Command, ConsumeCommand, Failure, Key, Port, Remark, Settle, Unanswered},
+    Claim, ConsumeError, Start,
+    command::{Command, ConsumeCommand, Failure, Key, Port, Remark, Unanswered},
     lane::{Lane, Taken},
 };
 use crate::{
-    event::{Event, Fault, Group, Pattern, Retry, code},
-    wire::ConsumeOptions,
+    event::{Fault, Group, Pattern},
+    wire::{ConsumeOptions, retry_ms},
 };
 
-/// The shortest wait before a hub that couldn't settle a claim is asked again.
-const AGAIN: Duration = Duration::from_millis(10);
-/// The most bytes of a nack's reason that are sent.
-pub(super) const MAX_REASON: usize = 8 << 10;
+/// Leases that a hub takes.
+const LEASES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
 
 /// What to consume and how much at once.
 ///
 /// ```
-/// use eventflow::spoke::Consume;
+/// use std::time::Duration;
+/// use eventflow::spoke::{Consume, Start};
 ///
 /// let consume = Consume::new("orders", "created").concurrency(4).credit(64);
+/// let billing = Consume::new("orders", "*").group("billing").from(Start::all()).lease(Duration::from_secs(60));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "consuming begins with `Spoke::consume` or `Spoke::claims`"]
@@ -34,16 +32,29 @@ pub struct Consume {
     name: String,
     credit: u32,
     concurrency: u32,
+    from: Option<Start>,
+    lease: Option<Duration>,
+    handler_timeout: Option<Duration>,
 }
 
 impl Consume {
     /// Events whose domain and name match these patterns, in the default group, one handler at a time. The
     /// patterns are checked when consuming begins.
     pub fn new(domain: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { group: None, domain: domain.into(), name: name.into(), credit: 64, concurrency: 1 }
+        Self {
+            group: None,
+            domain: domain.into(),
+            name: name.into(),
+            credit: 64,
+            concurrency: 1,
+            from: None,
+            lease: None,
+            handler_timeout: None,
+        }
     }
 
-    /// Shares the work with this group rather than with the default one.
+    /// Shares the work with this group rather than with the default one. The first consumer with a group's name makes
+    /// it; each group has an outcome of its own for every event.
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.group = Some(group.into());
         self
@@ -63,8 +74,31 @@ impl Consume {
         self
     }
 
-    pub(super) fn handlers(&self) -> usize {
-        self.concurrency as usize
+    /// Where a named group starts in what is stored, if no consumer of it asked for these events before; by default
+    /// with what comes from now on. A binding that exists stays as it is.
+    pub fn from(mut self, start: Start) -> Self {
+        self.from = Some(start);
+        self
+    }
+
+    /// How long the hub lets a claim without a word of this program be, within 1 second and 1 hour, before it offers the
+    /// event to somebody else; by default as the hub says. It bounds how long an event waits whose consumer hangs, not
+    /// how long a handler may take: the lease is extended by itself for as long as this program lives.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease.clamp(LEASES.0, LEASES.1));
+        self
+    }
+
+    /// How long a handler may take. After that its future is dropped and the event has failed, with a reason that says
+    /// so. By default as long as it likes. Of no effect on [`Spoke::claims`](super::Spoke::claims).
+    pub fn handler_timeout(mut self, timeout: Duration) -> Self {
+        self.handler_timeout = Some(timeout);
+        self
+    }
+
+    /// How the handlers are run.
+    pub(super) fn manner(&self) -> Manner {
+        Manner { at_once: self.concurrency as usize, timeout: self.handler_timeout }
     }
 
     pub(super) fn check(self, port: Arc<Port>) -> Result<ConsumeCommand, ConsumeError> {
@@ -73,7 +107,11 @@ impl Consume {
             group: self.group.map(Group::parse).transpose()?,
             domain: Pattern::parse(self.domain)?,
             name: Pattern::parse(self.name)?,
-            options: ConsumeOptions::new(credit, self.concurrency),
+            options: ConsumeOptions {
+                lease: self.lease.map(retry_ms),
+                from: self.from.map(Start::check).transpose()?,
+                ..ConsumeOptions::new(credit, self.concurrency)
+            },
             // The hub keeps to the credit, in events and in bytes.
             lane: Arc::new(Lane::new(credit as usize, usize::MAX)),
             port,
@@ -81,11 +119,18 @@ impl Consume {
     }
 }
 
+/// How handlers are run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    pub(super) at_once: usize,
+    pub(super) timeout: Option<Duration>,
+}
+
 /// The claims of one consumer, to be pulled and settled one by one.
 ///
 /// Begin work in the order in which they come, on no more at once than the
 /// [`concurrency`](Consume::concurrency) that was asked. Claims of a lost link that were not pulled yet
-/// vanish: the hub offers them again. Dropping it ends the consumer and hands back what was not pulled.
+/// vanish: the hub offers them again, and so do those that the hub gave away. Dropping it ends the consumer and hands back what was not pulled.
 #[derive(Debug)]
 #[must_use = "dropping it ends the consumer"]
 pub struct Claims {
@@ -137,114 +182,6 @@ impl Drop for Claims {
     }
 }
 
-/// An event that is this consumer's to work on. Dropping it unsettled hands it back to the hub.
-#[derive(Debug)]
-#[must_use = "dropping a claim hands the event back"]
-pub struct Claim {
-    event: Event,
-    seq: u64,
-    attempt: u32,
-    id: ClaimId,
-    port: Arc<Port>,
-    settled: bool,
-}
-
-impl Claim {
-    pub(super) fn new(event: Event, seq: u64, attempt: u32, id: ClaimId, port: Arc<Port>) -> Self {
-        Self { event, seq, attempt, id, port, settled: false }
-    }
-
-    /// The event.
-    #[must_use]
-    pub fn event(&self) -> &Event {
-        &self.event
-    }
-
-    /// The hub's sequence number.
-    #[must_use]
-    pub fn seq(&self) -> u64 {
-        self.seq
-    }
-
-    /// 1 at the first delivery of this event to the group.
-    #[must_use]
-    pub fn attempt(&self) -> u32 {
-        self.attempt
-    }
-
-    /// Done: the outcome is success, once this returns `Ok`.
-    ///
-    /// # Errors
-    /// [`SettleError`]: the ack has no effect, or none that is known.
-    pub async fn ack(self) -> Result<(), SettleError> {
-        self.settle(Settle::Ack).await
-    }
-
-    /// Failed, and why; the reason is cut at 8 KiB.
-    ///
-    /// # Errors
-    /// [`SettleError`]: the nack has no effect, or none that is known.
-    pub async fn nack(self, reason: impl Into<String>) -> Result<(), SettleError> {
-        let reason = cut(reason.into());
-        self.settle(Settle::Nack { reason }).await
-    }
-
-    /// Hands the event back unstarted: this counts as no attempt.
-    ///
-    /// # Errors
-    /// [`SettleError`]: the hub offers the event again in any case.
-    pub async fn release(self) -> Result<(), SettleError> {
-        self.settle(Settle::Release).await
-    }
-
-    /// A hub that is busy, or whose disk is full, is asked again for as long as a request may take. If that doesn't
-    /// help, the claim is handed back: somebody has to get the event once the hub can take an outcome again.
-    pub(super) async fn settle(mut self, how: Settle) -> Result<(), SettleError> {
-        let Self { id, port, settled, .. } = &mut self;
-        let by = Instant::now() + port.deadline;
-        loop {
-            let how = how.clone();
-            let settling = port.ask(|answer| {
-                // From here on it is on its way; cancelled before, it is handed back.
-                *settled = true;
-                Command::Settle { claim: *id, how, answer }
-            });
-            match settling.await {
-                Err(Unanswered::Failed(Failure::Refused(fault))) if !ends_claim(&fault) => {
-                    *settled = false;
-                    let again = match fault.retry {
-                        Retry::After(wait) => Instant::now() + wait.max(AGAIN),
-                        Retry::Never => by,
-                    };
-                    if again >= by {
-                        return Err(SettleError::Refused(fault));
-                    }
-                    sleep_until(again).await;
-                }
-                settled => return settled.map_err(Into::into),
-            }
-        }
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if !self.settled {
-            self.port.remark(Remark::Claim(self.id));
-        }
-    }
-}
-
-/// Whether the hub refuses an ack, a nack or a release since there is no such claim, or no such event any more.
-pub(super) fn ends_claim(fault: &Fault) -> bool {
-    fault.code == code::CLAIM_LOST || fault.code == code::EVENT_NOT_FOUND
-}
-
-fn cut(mut reason: String) -> String {
-    reason.truncate(reason.floor_char_boundary(MAX_REASON));
-    reason
-}
-
 impl From<Unanswered> for ConsumeError {
     fn from(unanswered: Unanswered) -> Self {
         match unanswered {
@@ -253,21 +190,6 @@ impl From<Unanswered> for ConsumeError {
             Unanswered::Failed(Failure::Refused(fault) | Failure::LinkLost(fault)) => {
                 ConsumeError::Refused(fault)
             }
-        }
-    }
-}
-
-impl From<Unanswered> for SettleError {
-    fn from(unanswered: Unanswered) -> Self {
-        match unanswered {
-            Unanswered::TimedOut(waited) => SettleError::TimedOut { waited },
-            Unanswered::Failed(Failure::Closed(fault)) => SettleError::Closed(fault),
-            Unanswered::Failed(Failure::LinkLost(_)) => SettleError::LinkLost,
-            Unanswered::Failed(Failure::Refused(fault)) if fault.code == code::CLAIM_LOST => {
-                SettleError::ClaimLost
-            }
-            Unanswered::Failed(Failure::Refused(fault)) if ends_claim(&fault) => SettleError::EventDeleted,
-            Unanswered::Failed(Failure::Refused(fault)) => SettleError::Refused(fault),
         }
     }
 }

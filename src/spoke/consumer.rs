@@ -1,23 +1,25 @@
 //! Consuming by a handler: claims are pulled, handlers run as tasks, their results settle the claims.
 
 use std::{
-    fmt::Display,
     future::Future,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::{
     sync::{Semaphore, oneshot},
     task::{JoinHandle, JoinSet},
+    time::timeout,
 };
 use tracing::Instrument as _;
 
 use super::{
-    Claim, Claims, ConsumeError, SettleError,
+    BoxError, Claim, Claims, ConsumeError, Nack, SettleError,
     caught::{Caught, Panic, call, words},
+    consume::Manner,
 };
 
 /// What a consumer has done so far.
@@ -26,7 +28,7 @@ use super::{
 pub struct ConsumerCounts {
     /// Handlers that succeeded and whose ack the hub confirmed.
     pub acked: u64,
-    /// Handlers that failed or panicked and whose nack the hub confirmed.
+    /// Handlers that failed, panicked or took too long, and whose nack the hub confirmed.
     pub nacked: u64,
     /// Claims whose end had no effect: lost, void with their link, refused or unconfirmed. The hub offers
     /// these events again unless they have their outcome.
@@ -61,15 +63,15 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    pub(super) fn start<H, F, E>(claims: Claims, handlers: usize, handler: H) -> Self
+    pub(super) fn start<H, F, E>(claims: Claims, manner: Manner, handler: H) -> Self
     where
         H: FnMut(&Claim) -> F + Send + 'static,
         F: Future<Output = Result<(), E>> + Send + 'static,
-        E: Display + Send + 'static,
+        E: Into<BoxError> + Send + 'static,
     {
         let (stop, stopped) = oneshot::channel();
         let counters = Arc::new(Counters::default());
-        let running = tokio::spawn(run(claims, handlers, handler, stopped, counters.clone()));
+        let running = tokio::spawn(run(claims, manner, handler, stopped, counters.clone()));
         Self { stop: Some(stop), running: Some(running), counters }
     }
 
@@ -110,7 +112,7 @@ impl Consumer {
 
 async fn run<H, F, E>(
     mut claims: Claims,
-    handlers: usize,
+    manner: Manner,
     mut handler: H,
     mut stopped: oneshot::Receiver<()>,
     counters: Arc<Counters>,
@@ -118,10 +120,10 @@ async fn run<H, F, E>(
 where
     H: FnMut(&Claim) -> F + Send + 'static,
     F: Future<Output = Result<(), E>> + Send + 'static,
-    E: Display + Send + 'static,
+    E: Into<BoxError> + Send + 'static,
 {
-    let free = Arc::new(Semaphore::new(handlers));
-    // Holds handlers, at most `handlers`, and settled claims that await the hub's word, at most the credit.
+    let free = Arc::new(Semaphore::new(manner.at_once));
+    // Holds handlers, at most `at_once`, and settled claims that await the hub's word, at most the credit.
     let mut tasks = JoinSet::new();
     let mut result = Ok(());
     loop {
@@ -145,8 +147,8 @@ where
                 let counters = counters.clone();
                 let work = async move {
                     let ended = match begun {
-                        Ok(future) => Caught::new(future).await,
-                        Err(panic) => Err(panic),
+                        Ok(future) => end(future, manner.timeout).await,
+                        Err(panic) => Err(panicked(&panic)),
                     };
                     drop(permit);
                     settle(claim, ended, &counters).await;
@@ -159,16 +161,37 @@ where
     result
 }
 
-async fn settle<E: Display>(claim: Claim, ended: Result<Result<(), E>, Panic>, counters: &Counters) {
+/// Runs a handler to its end, or until its time is over.
+async fn end<F, E>(future: F, limit: Option<Duration>) -> Result<(), Nack>
+where
+    F: Future<Output = Result<(), E>>,
+    E: Into<BoxError>,
+{
+    let handled = Caught::new(future);
+    let ended = match limit {
+        // Dropped with its time.
+        Some(limit) => timeout(limit, handled).await.map_err(|_| {
+            Nack::new(format!("the handler didn't end within {limit:?}: it was ended by its handler_timeout"))
+        })?,
+        None => handled.await,
+    };
+    match ended {
+        Ok(result) => result.map_err(|error| Nack::from(error.into())),
+        Err(panic) => Err(panicked(&panic)),
+    }
+}
+
+fn panicked(panic: &Panic) -> Nack {
+    let reason = format!("the handler panicked: {}", words(&**panic));
+    tracing::error!(reason, "a consumer's handler panicked");
+    Nack::new(reason)
+}
+
+async fn settle(claim: Claim, ended: Result<(), Nack>, counters: &Counters) {
     let id = claim.event().id.clone();
     let (settled, counter) = match ended {
-        Ok(Ok(())) => (claim.ack().await, &counters.acked),
-        Ok(Err(error)) => (claim.nack(error.to_string()).await, &counters.nacked),
-        Err(panic) => {
-            let reason = format!("the handler panicked: {}", words(&*panic));
-            tracing::error!(event.id = %id, reason, "a consumer's handler panicked");
-            (claim.nack(reason).await, &counters.nacked)
-        }
+        Ok(()) => (claim.ack().await, &counters.acked),
+        Err(nack) => (claim.nack(nack).await, &counters.nacked),
     };
     match settled {
         Ok(()) => counter.fetch_add(1, Ordering::Relaxed),

@@ -2,10 +2,12 @@
 //! call may succeed later. Their `Debug` is the sentence too, with its code, since that is what a `main` that
 //! returns an error prints.
 
+mod group;
 mod later;
 
 use std::{fmt, time::Duration};
 
+pub use self::group::GroupError;
 pub use self::later::{ChangeError, RequestError, ScheduleError, StateError, WaitError};
 
 use crate::{
@@ -49,6 +51,7 @@ debug_is_a_sentence!(
     RequestError,
     ScheduleError,
     ChangeError,
+    GroupError,
     StateError
 );
 
@@ -173,7 +176,7 @@ pub enum ConsumeError {
     /// A pattern breaks the rules; nothing was sent.
     #[error(transparent)]
     Pattern(#[from] InvalidPattern),
-    /// The group's name breaks the rules; nothing was sent.
+    /// The group's name, or the event to start after, breaks the rules; nothing was sent.
     #[error(transparent)]
     Group(#[from] InvalidText),
     /// The hub refused it.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, future::Future, ops::Deref, pin::Pin, sync::Arc};
 
-use super::{Claim, Consume, ConsumeError, Consumer, Spoke, SubscribeError, Subscriber};
+use super::{Claim, Consume, ConsumeError, Consumer, Hold, Spoke, SubscribeError, Subscriber};
 use crate::event::Event;
 
 /// Any error: what handlers fail with. `?` makes it of every error type, `.into()` of a text.
@@ -22,6 +22,8 @@ pub struct Received {
     pub seq: u64,
     /// 1 at the first delivery to the group; for subscribers always 1.
     pub attempt: u32,
+    /// Tells when the event isn't this consumer's any more; for subscribers never.
+    pub hold: Hold,
 }
 
 impl Deref for Received {
@@ -52,6 +54,10 @@ pub struct Unhandled {
 /// | it returned an error | the error handler gets it: `Ok` is an ack, an error a nack with its text; without one, a nack with the handler's |
 /// | there is neither handler nor fallback | the same, with [`Unhandled`] as the error: a nack that says so. Handed back it would only come again |
 /// | a handler panicked | a nack with the panic's text |
+/// | it took longer than the [`handler_timeout`](Consume::handler_timeout) | it is dropped: a nack that says so |
+///
+/// A nack is tried again as the group's back-off says. An error that is a [`Nack`](super::Nack), or has one among its
+/// sources, says itself when, or that there is no sense in another attempt.
 ///
 /// For subscribers nothing is acked: an event without handler is passed over, an error that is left is logged.
 ///
@@ -174,11 +180,11 @@ impl Spoke {
     /// # Errors
     /// As [`Spoke::consume`].
     pub async fn consume_with(&self, consume: Consume, handlers: Handlers) -> Result<Consumer, ConsumeError> {
-        let at_once = consume.handlers();
+        let manner = consume.manner();
         let claims = self.claims(consume).await?;
-        Ok(Consumer::start(claims, at_once, move |claim: &Claim| {
+        Ok(Consumer::start(claims, manner, move |claim: &Claim| {
             let (event, seq, attempt) = (claim.event().clone(), claim.seq(), claim.attempt());
-            handlers.begin(Received { event, seq, attempt })
+            handlers.begin(Received { event, seq, attempt, hold: claim.hold() })
         }))
     }
 

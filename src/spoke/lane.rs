@@ -66,12 +66,19 @@ impl<T> Lane<T> {
 
     /// Takes out everything.
     pub(super) fn clear(&self) {
+        self.discard(|_| true);
+    }
+
+    /// Takes out all such items.
+    pub(super) fn discard(&self, mut is_such: impl FnMut(&T) -> bool) {
         let mut state = self.lock();
-        state.weight = 0;
-        // Dropped after the lock is free: an item's own drop may do more.
-        let items = std::mem::take(&mut state.items);
+        let (out, kept): (VecDeque<_>, _) =
+            std::mem::take(&mut state.items).into_iter().partition(|(item, _)| is_such(item));
+        state.weight = kept.iter().map(|(_, weight)| weight).sum();
+        state.items = kept;
         drop(state);
-        drop(items);
+        // Dropped after the lock is free: an item's own drop may do more.
+        drop(out);
     }
 
     /// Nothing is added any more; what is here can still be read. The first reason is kept.

@@ -1,12 +1,15 @@
 //! What the hub is asked: reads, and small changes that may be asked for twice.
 
 use super::{
-    ChangeError, ReadError,
+    ChangeError, GroupError, ReadError,
     command::{Command, Failure, Found, Port, Unanswered},
 };
 use crate::{
-    event::{Domain, EventId, Fault, RecurringName, code},
-    wire::{Answer, Association, Deletion, LogQuery, OutcomeOptions, Recur, RecurChange, Req, Request, Wait},
+    event::{Domain, EventId, Fault, Group, RecurringName, code},
+    wire::{
+        Answer, Association, BacklogQuery, DeadQuery, Deletion, GroupAction, GroupChanged, LogQuery,
+        OutcomeOptions, Recur, RecurChange, Redrive, Req, Request, Wait,
+    },
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -25,8 +28,17 @@ pub(super) enum Query {
     Show(EventId),
     /// A look at what is there; one that takes its time is a wait.
     Wait(Wait),
-    /// How an event stands now.
-    Outcome(EventId),
+    /// How an event stands now, in this group or the default one.
+    Outcome(EventId, Option<Group>),
+    /// Changes this group or the default one.
+    Group(Option<Group>, GroupAction),
+    Backlog(BacklogQuery),
+    Dead {
+        query: DeadQuery,
+        page: String,
+        limit: u32,
+    },
+    Redrive(Redrive),
     Cancel(EventId),
     Recur(Box<Recur>),
     RecurChange(RecurringName, RecurChange),
@@ -54,9 +66,13 @@ impl Query {
             Query::Pids { domain, page, limit } => Request::Pids { req, domain, page, limit },
             Query::Show(id) => Request::Show { req, id },
             Query::Wait(wait) => Request::Wait { req, wait },
-            Query::Outcome(id) => {
-                Request::Outcome { req, id, options: OutcomeOptions { group: None, timeout_ms: 0 } }
+            Query::Outcome(id, group) => {
+                Request::Outcome { req, id, options: OutcomeOptions { group, timeout_ms: 0 } }
             }
+            Query::Group(group, action) => Request::Group { req, group, action },
+            Query::Backlog(query) => Request::Backlog { req, query },
+            Query::Dead { query, page, limit } => Request::Dead { req, query, page, limit },
+            Query::Redrive(what) => Request::Redrive { req, what },
             Query::Cancel(id) => Request::Cancel { req, id },
             Query::Recur(recur) => Request::Recur { req, recur },
             Query::RecurChange(name, change) => Request::RecurChange { req, name, change },
@@ -81,6 +97,8 @@ impl Query {
                 | Query::Associate(..)
                 | Query::Dissociate(..)
                 | Query::Delete(_)
+                | Query::Group(..)
+                | Query::Redrive(_)
         )
     }
 
@@ -91,6 +109,9 @@ impl Query {
             (Query::Delete(Deletion::Event { .. }), code::EVENT_NOT_FOUND) => Some(Answer::Deleted(1)),
             (Query::Cancel(_), code::SCHEDULE_NOT_FOUND)
             | (Query::RecurChange(_, RecurChange::Remove), code::RECURRING_NOT_FOUND) => Some(Answer::Done),
+            (Query::Group(_, GroupAction::Remove {}), code::GROUP_NOT_FOUND) => {
+                Some(Answer::Group(Box::new(GroupChanged { settings: None, events: 0 })))
+            }
             _ => None,
         }
     }
@@ -100,21 +121,13 @@ impl Query {
         match self {
             Query::Read(id)
             | Query::Show(id)
-            | Query::Outcome(id)
+            | Query::Outcome(id, _)
             | Query::Cancel(id)
             | Query::Associate(id, _)
             | Query::Dissociate(id, _)
-            | Query::Delete(Deletion::Event { id }) => Some(id.to_string()),
-            Query::Log { .. }
-            | Query::Pids { .. }
-            | Query::Recur(_)
-            | Query::RecurChange(..)
-            | Query::RecurRun(..)
-            | Query::RecurList { .. }
-            | Query::RecurShow { .. }
-            | Query::Wait(_)
-            | Query::Delete(_)
-            | Query::Renew(_) => None,
+            | Query::Delete(Deletion::Event { id })
+            | Query::Redrive(Redrive { id: Some(id), .. }) => Some(id.to_string()),
+            _ => None,
         }
     }
 }
@@ -152,6 +165,26 @@ impl Port {
             }
             (Unanswered::Failed(Failure::Refused(fault) | Failure::LinkLost(fault)), _) => {
                 ChangeError::Refused(fault)
+            }
+        })
+    }
+    /// Asks about a group, or for a change of it; `group` is what it is called.
+    pub(super) async fn group(&self, group: &str, query: Query) -> Result<Answer, GroupError> {
+        let id = query.id();
+        let answered = self.ask(|answer| Command::Query { query, answer }).await;
+        answered.map(|found| found.answer).map_err(|unanswered| match (unanswered, id) {
+            (Unanswered::TimedOut(waited), _) => GroupError::TimedOut { waited },
+            (Unanswered::Failed(Failure::Closed(fault)), _) => GroupError::Closed(fault),
+            (Unanswered::Failed(Failure::Refused(fault)), Some(id))
+                if fault.code == code::EVENT_NOT_FOUND =>
+            {
+                GroupError::EventNotFound { id }
+            }
+            (Unanswered::Failed(Failure::Refused(fault)), _) if fault.code == code::GROUP_NOT_FOUND => {
+                GroupError::NotFound { group: group.to_owned() }
+            }
+            (Unanswered::Failed(Failure::Refused(fault) | Failure::LinkLost(fault)), _) => {
+                GroupError::Refused(fault)
             }
         })
     }

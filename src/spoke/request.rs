@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{Publish, RequestError, Spoke, Wait};
 use crate::{
-    event::{Event, EventId},
+    event::{Event, EventId, Group},
     wire::{Ended, Published},
 };
 
@@ -61,8 +61,17 @@ impl Spoke {
         publish: Publish,
         timeout: Duration,
     ) -> Result<(Published, Ended), RequestError> {
+        self.publish_and_wait_in(None, publish, timeout).await
+    }
+
+    pub(super) async fn publish_and_wait_in(
+        &self,
+        group: Option<Group>,
+        publish: Publish,
+        timeout: Duration,
+    ) -> Result<(Published, Ended), RequestError> {
         let (id, published, rest) = self.publish_within(publish, timeout).await?;
-        match self.outcome(id.as_str(), rest).await {
+        match self.outcome_in(group, id.as_str(), rest).await {
             Ok(ended) => Ok((published, ended)),
             Err(error) => Err(RequestError::Unanswered { id, published, error }),
         }

@@ -2,6 +2,7 @@
 //! time and never reads a clock.
 
 mod consumers;
+mod leases;
 mod publishes;
 mod queries;
 mod registrations;
@@ -22,7 +23,8 @@ use tokio::time::Instant;
 
 pub(super) use self::replies::Heard;
 use self::{
-    consumers::Consumers, publishes::Publishes, queries::Queries, subscriptions::Subscriptions, waits::Waits,
+    consumers::Consumers, leases::Held, publishes::Publishes, queries::Queries, subscriptions::Subscriptions,
+    waits::Waits,
 };
 use super::{
     Drained, PublishError, Status,
@@ -41,7 +43,8 @@ enum Asked {
     Unsubscribe(Option<Answering<()>>),
     Consume(Key),
     Stop(Key),
-    Settle(Token, Option<Answering<()>>),
+    Settle(Token, Held, Option<Answering<()>>),
+    Extend(Token, Option<Answering<()>>),
 }
 
 #[derive(Debug)]
@@ -142,8 +145,12 @@ impl Session {
                 Asked::Unsubscribe(answer) => {
                     let _ = answer.map(|answer| answer.send(Ok(())));
                 }
-                Asked::Settle(_, answer) => {
+                Asked::Settle(_, held, answer) => {
+                    held.hold.lose();
                     self.consumers.lost();
+                    let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
+                }
+                Asked::Extend(_, answer) => {
                     let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault.clone()))));
                 }
             }
@@ -151,7 +158,7 @@ impl Session {
     }
 
     /// Takes what a handle asks. `Close` is the task's own.
-    pub(super) fn command(&mut self, command: Command) {
+    pub(super) fn command(&mut self, command: Command, now: Instant) {
         match command {
             Command::Write(write) if self.takes_requests() => {
                 let req = self.next_req();
@@ -177,6 +184,7 @@ impl Session {
             Command::Unsubscribe { key, answer } => self.unsubscribe(key, Some(answer)),
             Command::Stop { key, answer } => self.stop(key, Some(answer)),
             Command::Settle { claim, how, answer } => self.settle(claim, how, Some(answer)),
+            Command::Extend { claim, lease, answer } => self.extend(claim, lease, answer, now),
             Command::Close { answer } => drop(answer),
         }
     }
@@ -219,6 +227,7 @@ impl Session {
         self.publishes.expire(now);
         self.queries.expire(now);
         self.waits.expire(now);
+        self.extend_due(now);
         while let Some((_, token)) = self.releases.pop_front_if(|(due, _)| *due <= now) {
             self.settle(ClaimId { link: self.link, token }, Settle::Release, None);
         }
@@ -235,7 +244,8 @@ impl Session {
     pub(super) fn next_due(&self) -> Option<Instant> {
         let release = self.releases.front().map(|(due, _)| *due);
         let restore = self.restores.front().map(|(due, _)| *due);
-        let held = [self.publishes.next_due(), self.queries.next_due(), self.waits.next_due()];
+        let leases = self.consumers.leases.next_due();
+        let held = [self.publishes.next_due(), self.queries.next_due(), self.waits.next_due(), leases];
         held.into_iter().flatten().chain(release).chain(restore).min()
     }
 
@@ -265,7 +275,10 @@ impl Session {
         let open = std::mem::take(&mut self.asked);
         let requests = self.queries.close(fault) + self.waits.close(fault) + open.len();
         for (_, asked) in open {
-            if let Asked::Unsubscribe(Some(answer)) | Asked::Settle(_, Some(answer)) = asked {
+            if let Asked::Unsubscribe(Some(answer))
+            | Asked::Settle(_, _, Some(answer))
+            | Asked::Extend(_, Some(answer)) = asked
+            {
                 // A caller that has gone away needs no answer.
                 let _ = answer.send(Err(Failure::Closed(fault.clone())));
             }

@@ -8,7 +8,7 @@ use std::sync::{
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use super::{
-    Delivery, Handlers, Received, Subscription,
+    Delivery, Handlers, Hold, Received, Subscription,
     caught::{Caught, call, words},
 };
 use crate::event::{Fault, Position};
@@ -110,7 +110,7 @@ async fn run(
         };
         let counter = match delivery {
             Some(Delivery::Event { event, seq }) => {
-                let received = Received { event, seq, attempt: 1 };
+                let received = Received { event, seq, attempt: 1, hold: Hold::default() };
                 if handlers.handle(&received) {
                     handle(&handlers, received, &counters).await
                 } else {

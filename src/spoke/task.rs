@@ -276,19 +276,20 @@ impl Task {
             self.begin_close(None);
             return;
         };
-        self.take_command(first);
+        let now = Instant::now();
+        self.take_command(first, now);
         for _ in 1..TURN {
             match self.commands.try_recv() {
-                Ok(command) => self.take_command(command),
+                Ok(command) => self.take_command(command, now),
                 Err(_) => break,
             }
         }
     }
 
-    fn take_command(&mut self, command: Command) {
+    fn take_command(&mut self, command: Command, now: Instant) {
         match command {
             Command::Close { answer } => self.begin_close(Some(answer)),
-            command => self.session.command(command),
+            command => self.session.command(command, now),
         }
     }
 
@@ -340,12 +341,12 @@ impl Task {
         // Set once, here.
         let _ = self.ended.set(reason.clone());
         self.commands.close();
-        let drained = self.session.close(reason);
+        let (drained, now) = (self.session.close(reason), Instant::now());
         let mut callers = self.closing.map(|closing| closing.callers).unwrap_or_default();
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Close { answer } => callers.push(answer),
-                command => self.session.command(command),
+                command => self.session.command(command, now),
             }
         }
         self.status.send_replace(Status { closed: true, ..self.session.status() });

@@ -2,8 +2,11 @@
 
 mod change;
 mod consume;
+mod group;
 mod handlers;
+mod leases;
 mod link;
+mod nack;
 mod publish;
 mod read;
 mod request;

@@ -1,14 +1,16 @@
 //! Bindings and cursors: who wants what, and how far a group has come.
 
-use sea_orm::{EntityTrait, QueryOrder};
+use std::collections::HashMap;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
 
 use super::{
     Binding, Store, StoreError,
-    entity::{binding, cursor},
+    entity::{binding, binding_start, cursor},
     sql::{refused, unsigned},
     time,
 };
-use crate::event::{Pattern, Uid};
+use crate::event::{DomainStart, Pattern, Uid};
 
 impl Store {
     /// All bindings, oldest first.
@@ -16,8 +18,7 @@ impl Store {
     /// # Errors
     /// Whatever the database says; [`StoreError::Damaged`] if a row holds no pattern.
     pub async fn bindings(&self) -> Result<Vec<Binding>, StoreError> {
-        let rows = binding::Entity::find().order_by_asc(binding::Column::Id).all(&self.readers).await;
-        rows.map_err(refused("list the bindings"))?.into_iter().map(Binding::try_from).collect()
+        list(&self.readers, None).await.map_err(refused("list the bindings"))?
     }
 
     /// How far the group has come on this hub, if that was ever saved; the empty group is the default one.
@@ -31,23 +32,51 @@ impl Store {
     }
 }
 
-impl TryFrom<binding::Model> for Binding {
-    type Error = StoreError;
+/// All bindings, or the one of this id, oldest first. The inner error: a row holds no pattern.
+pub(super) async fn list(
+    db: &impl ConnectionTrait,
+    id: Option<i64>,
+) -> Result<Result<Vec<Binding>, StoreError>, DbErr> {
+    let (mut bindings, mut starts) = (binding::Entity::find(), binding_start::Entity::find());
+    if let Some(id) = id {
+        bindings = bindings.filter(binding::Column::Id.eq(id));
+        starts = starts.filter(binding_start::Column::BindingId.eq(id));
+    }
+    let bindings = bindings.order_by_asc(binding::Column::Id).all(db).await?;
+    let starts = starts
+        .order_by_asc(binding_start::Column::BindingId)
+        .order_by_asc(binding_start::Column::Place)
+        .all(db)
+        .await?;
+    Ok(join(bindings, starts))
+}
 
-    fn try_from(row: binding::Model) -> Result<Self, StoreError> {
-        let pattern = |text: String| {
-            Pattern::parse(text).map_err(|error| StoreError::Damaged {
-                what: format!("the binding {}", row.id),
-                reason: error.to_string(),
-            })
-        };
-        Ok(Self {
+fn join(
+    bindings: Vec<binding::Model>,
+    starts: Vec<binding_start::Model>,
+) -> Result<Vec<Binding>, StoreError> {
+    let mut of: HashMap<i64, Vec<DomainStart>> = HashMap::new();
+    for row in starts {
+        let domain = pattern(row.domain, row.binding_id)?;
+        of.entry(row.binding_id).or_default().push(DomainStart { domain, seq: unsigned(row.start_seq) });
+    }
+    let bound = |row: binding::Model| {
+        Ok(Binding {
             id: row.id,
-            domain: pattern(row.domain)?,
-            name: pattern(row.name)?,
+            domain: pattern(row.domain, row.id)?,
+            name: pattern(row.name, row.id)?,
             group: row.grp,
             start_seq: unsigned(row.start_seq),
+            starts: of.remove(&row.id).unwrap_or_default(),
             created: time::millis(row.created),
         })
-    }
+    };
+    bindings.into_iter().map(bound).collect()
+}
+
+fn pattern(text: String, binding: i64) -> Result<Pattern, StoreError> {
+    Pattern::parse(text).map_err(|error| StoreError::Damaged {
+        what: format!("the binding {binding}"),
+        reason: error.to_string(),
+    })
 }

@@ -10,6 +10,7 @@ mod outcomes;
 mod publishes;
 mod recurring;
 mod schedules;
+mod sweeps;
 mod tails;
 mod takes;
 #[cfg(test)]
@@ -199,5 +200,6 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     associations::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;
     deletions::write(db, writes, &mut answers).await?;
+    sweeps::write(db, writes, &mut answers).await?;
     Ok(answers)
 }

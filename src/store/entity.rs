@@ -8,6 +8,7 @@
 
 pub mod attempt;
 pub mod binding;
+pub mod binding_start;
 pub mod certificate;
 pub mod cursor;
 pub mod event;

@@ -124,6 +124,7 @@ pub(super) fn binding(group: &str, domain: &str, name: &str, start_seq: u64) -> 
         domain: pattern(domain),
         name: pattern(name),
         start_seq,
+        starts: Vec::new(),
         created: AT,
     }
 }

@@ -4,9 +4,10 @@ use super::{
     deletion::{Delete, Deleted},
     groups::{Letter, Redriven},
     schedules::Due,
+    sweep::{Sweep, Swept},
 };
 use crate::{
-    event::{Event, EventId, Expect, Outcome, Pattern, Pid, RecurringName, Uid},
+    event::{DomainStart, Event, EventId, Expect, Outcome, Pattern, Pid, RecurringName, Uid, has_started},
     wire::{Association, Attempt, GroupSettings, Made, Published, Recur, RecurChange, Redrive},
 };
 
@@ -280,6 +281,8 @@ pub enum Write {
     },
     /// Delete an event, or a part of a log. A line in the `log` table tells of it.
     Delete(Delete),
+    /// Let events expire, and remove what was kept long enough.
+    Sweep(Sweep),
     /// A line for the `log` table. Agent and message are cut to what the table holds.
     Log {
         /// When, in milliseconds since 1970.
@@ -348,6 +351,8 @@ pub enum Written {
     Batch(Vec<Published>),
     /// What is gone, and what is left to do.
     Deleted(Deleted),
+    /// What has expired, and what was removed.
+    Swept(Swept),
     /// The outcome is recorded, and it is this one.
     Finished {
         /// The letter was published with it, and is to be dispatched; false: there was none, or its id was there.
@@ -486,6 +491,8 @@ pub struct Binding {
     pub name: Pattern,
     /// From which sequence number on, itself included.
     pub start_seq: u64,
+    /// In some domains from a later number on: of those that match the first holds. Empty: everywhere the same.
+    pub starts: Vec<DomainStart>,
     /// When it was made, in milliseconds since 1970.
     pub created: i64,
 }
@@ -494,7 +501,10 @@ impl Binding {
     /// Whether it wants an event of this domain and name with this sequence number.
     #[must_use]
     pub fn wants(&self, domain: &str, name: &str, seq: u64) -> bool {
-        seq >= self.start_seq && self.domain.matches(domain) && self.name.matches(name)
+        seq >= self.start_seq
+            && self.domain.matches(domain)
+            && self.name.matches(name)
+            && has_started(&self.starts, domain, seq)
     }
 }
 

@@ -47,6 +47,7 @@ fn the_passport_of_each_actor_names_what_it_receives() {
         "Deliveries",
         "Guardian",
         "Journal",
+        "Keeper",
         "Listener",
         "Monitor",
         "Registry",

@@ -9,7 +9,10 @@ use std::{
 };
 
 use super::consumer::ConsumerKey;
-use crate::{actors::dispatched::Dispatched, event::Pattern};
+use crate::{
+    actors::dispatched::Dispatched,
+    event::{DomainStart, Pattern, has_started},
+};
 
 /// The most events that a binding keeps in memory; the rest stays in the database until there is room.
 /// Small in tests, so that it overflows.
@@ -87,6 +90,10 @@ pub struct Binding {
     pub name: Pattern,
     /// Events below it don't concern this binding.
     pub start_seq: u64,
+    /// Nor, in some domains, what is below these numbers.
+    starts: Vec<DomainStart>,
+    /// From here on everything concerns it, whatever its domain.
+    all_from: u64,
     /// Consumers that have credit, in turn.
     pub ready: VecDeque<ConsumerKey>,
     consumers: usize,
@@ -106,6 +113,8 @@ impl Binding {
             domain,
             name,
             start_seq,
+            starts: Vec::new(),
+            all_from: start_seq,
             ready: VecDeque::new(),
             consumers: 0,
             waiting: BTreeMap::new(),
@@ -116,10 +125,24 @@ impl Binding {
         }
     }
 
+    /// The same, where some domains start later.
+    #[must_use]
+    pub fn with_starts(mut self, starts: Vec<DomainStart>) -> Self {
+        self.all_from = starts.iter().map(|start| start.seq).fold(self.start_seq, u64::max);
+        self.starts = starts;
+        self
+    }
+
+    /// Whether an event of this domain isn't from before its time.
+    #[must_use]
+    pub fn reaches(&self, seq: u64, domain: &str) -> bool {
+        seq >= self.all_from || (seq >= self.start_seq && has_started(&self.starts, domain, seq))
+    }
+
     /// Whether this event is one of its own.
     #[must_use]
     pub fn covers(&self, event: &Dispatched) -> bool {
-        event.seq >= self.start_seq
+        self.reaches(event.seq, &event.event.domain)
             && self.domain.matches(&event.event.domain)
             && self.name.matches(&event.event.name)
     }

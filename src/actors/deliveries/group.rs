@@ -207,6 +207,12 @@ impl Group {
         claim.filter(|claim| !claim.reserving).map(|claim| &claim.uid)
     }
 
+    /// Whether the event of this sequence number is under a claim, or about to be.
+    #[must_use]
+    pub fn is_taken(&self, seq: u64) -> bool {
+        self.taken.contains_key(&seq)
+    }
+
     /// Everything at or below it has an outcome or no matching binding; none while there is no binding.
     #[must_use]
     pub fn floor(&self) -> Option<u64> {
@@ -409,7 +415,7 @@ impl Group {
     fn matching(&self, event: &Dispatched, matched: &mut Vec<i64>) {
         matched.clear();
         self.index.matching(&event.event.domain, &event.event.name, |id| {
-            if self.bindings.get(id).is_some_and(|binding| event.seq >= binding.start_seq) {
+            if self.bindings.get(id).is_some_and(|binding| binding.reaches(event.seq, &event.event.domain)) {
                 matched.push(*id);
             }
         });

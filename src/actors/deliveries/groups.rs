@@ -161,9 +161,9 @@ impl Groups {
 
     /// Adds a binding of this group that nobody consumes yet; everything of it up to `loaded` is settled.
     pub fn bind(&mut self, no: GroupNo, binding: store::Binding, loaded: u64) -> i64 {
-        let store::Binding { id, domain, name, start_seq, .. } = binding;
+        let store::Binding { id, domain, name, start_seq, starts, .. } = binding;
         let Some(group) = self.get_mut(no) else { return id };
-        group.bind(id, Binding::new(domain.clone(), name.clone(), start_seq, loaded));
+        group.bind(id, Binding::new(domain.clone(), name.clone(), start_seq, loaded).with_starts(starts));
         if self.known.insert((no, domain.clone(), name.clone()), id).is_none() && no != GroupNo::DEFAULT {
             self.index.insert(&domain, &name, no);
             self.bindings.insert(id, no);

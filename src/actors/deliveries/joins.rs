@@ -34,14 +34,6 @@ impl Deliveries {
         }
     }
 
-    /// From where a new binding starts: orphans that are kept still count.
-    pub(super) fn start_seq(&self, now: i64) -> u64 {
-        self.config.orphan_keep.map_or(0, |keep| {
-            let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-            u64::try_from(now.saturating_sub(keep)).unwrap_or(0).saturating_mul(1_000)
-        })
-    }
-
     fn join(&mut self, message: &Consume, no: GroupNo, id: i64, ctx: &mut Context<Self>) {
         let options = &message.options;
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
@@ -69,6 +61,8 @@ impl Deliveries {
             group.make_binding();
         }
         let now = now();
+        // Orphans that their domain keeps still count.
+        let start = self.config.policies.start(&message.domain, now);
         let (made, answer) = tokio::sync::oneshot::channel();
         self.journal.signal(Bind {
             binding: store::Binding {
@@ -76,7 +70,8 @@ impl Deliveries {
                 group: String::new(),
                 domain: message.domain.clone(),
                 name: message.name.clone(),
-                start_seq: self.start_seq(now),
+                start_seq: start.seq,
+                starts: start.domains,
                 created: now,
             },
             made,

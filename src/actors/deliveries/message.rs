@@ -1,7 +1,7 @@
 //! What [`Deliveries`](super::Deliveries) receives.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -183,6 +183,20 @@ mail!(Recorded => ());
 #[derive(Debug)]
 pub struct Holder(pub u64);
 mail!(Holder => Option<Uid>);
+
+/// Asks which of the events of these sequence numbers are somebody's claim.
+#[derive(Debug)]
+pub struct HeldOf(pub Vec<u64>);
+mail!(HeldOf => HeldSeqs);
+
+/// The answer.
+#[derive(Debug, actix::MessageResponse)]
+pub struct HeldSeqs(pub HashSet<u64>);
+
+/// Events have expired, and the store says so.
+#[derive(Debug)]
+pub struct Expired(pub Vec<EventId>);
+mail!(Expired => ());
 
 /// Asks how many events the consumers of each of these links hold.
 #[derive(Debug)]

@@ -45,7 +45,7 @@ impl Deliveries {
         for event in late {
             self.groups.default_mut().tell_late(event, outlet.clone(), now, &mut effects);
         }
-        let after = self.start_seq(now).saturating_sub(1);
+        let after = self.config.policies.start(&domain, now).seq.saturating_sub(1);
         self.feeds.begin(outlet, (domain, name), (after, self.groups.default_group().head()), given);
         self.apply(effects, ctx);
         self.look(ctx);

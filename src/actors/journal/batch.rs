@@ -14,6 +14,7 @@ use super::{
     npm::{NpmPublish, taken},
     recurring,
     sequence::Sequence,
+    sweeps,
 };
 use crate::{
     actors::{
@@ -23,7 +24,7 @@ use crate::{
     },
     event::{Append, Event, EventId, Fault, NewEvent, Outcome, RecurringName, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Write, Written},
+    store::{AttemptRow, Binding, Due, Gone, Placed, StoreError, Swept, Write, Written},
     wire::{Answer, Attempt, Published, Req, Token},
 };
 
@@ -52,6 +53,8 @@ pub enum ReplyTo {
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
     /// The scheduler, how many of the recurring schedules that are due ran.
     Recurring(oneshot::Sender<Result<usize, Fault>>),
+    /// The keeper, what came of its sweep.
+    Keeper(oneshot::Sender<Result<Swept, Fault>>),
     /// The link that asked for a deletion.
     Deleter(Deleting),
     /// Deliveries, about the outcome of a claim.
@@ -144,12 +147,12 @@ impl Batch {
         self.writes.len()
     }
 
-    /// Whether the job still fits; the first one always does. A deletion is long, and what comes after it is to find it
-    /// done: it's alone.
+    /// Whether the job still fits; the first one always does. A deletion is long, as a sweep is, and what comes after
+    /// it is to find it done: it's alone.
     pub fn takes(&self, job: &Job, bounds: Bounds) -> bool {
         self.writes.is_empty()
             || (!self.closed
-                && !matches!(job.write, Write::Delete(_))
+                && !matches!(job.write, Write::Delete(_) | Write::Sweep(_))
                 && self.size + job.size() <= bounds.writes
                 && self.bytes + job.weight <= bounds.bytes)
     }
@@ -184,6 +187,10 @@ impl Batch {
             }
             Write::Delete(delete) => {
                 amend::place(delete, sequence, now);
+                self.closed = true;
+                Events::None
+            }
+            Write::Sweep(_) => {
                 self.closed = true;
                 Events::None
             }
@@ -233,6 +240,8 @@ pub struct Told {
     pub recorded: Recorded,
     /// Deleted events.
     pub gone: Vec<Gone>,
+    /// Events that have expired.
+    pub expired: Vec<EventId>,
     /// Answers to deletions, to be given once nobody hands out what is gone.
     pub owed: Vec<Owed>,
     /// Deletions that aren't at their end.
@@ -281,6 +290,7 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                 // A scheduler that is gone is part of a core that restarts.
                 let _ = done.send(recurring::ran(result, &mut told, metrics));
             }
+            ReplyTo::Keeper(done) => sweeps::swept(done, result, &mut told),
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Claim { event_id, token, outcome } => {
                 told.recorded.settled.push(Settled {

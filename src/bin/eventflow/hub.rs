@@ -1,6 +1,7 @@
 //! `eventflow hub …`: what an operator asks a running hub, through its admin HTTP.
 
 mod log_level;
+mod retention;
 mod status;
 
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::{
     stop::Stop,
 };
 
-/// Ask a running hub how it is, and how much its log tells.
+/// Ask a running hub how it is, what it keeps, and how much its log tells.
 ///
 /// The hub answers through its admin HTTP, which needs a token. On the hub's own machine both are found in its data
 /// folder.
@@ -31,6 +32,7 @@ pub(crate) struct Hub {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Status(status::Status),
+    Retention(retention::Retention),
     LogLevel(log_level::LogLevel),
 }
 
@@ -39,6 +41,7 @@ pub(crate) async fn run(hub: Hub, folder: &Path, printer: Printer, stop: Stop) -
     let admin = Admin::find(&hub.link, folder, stop)?;
     match hub.command {
         Command::Status(_) => status::run(&admin, printer).await,
+        Command::Retention(_) => retention::run(&admin, printer).await,
         Command::LogLevel(arguments) => log_level::run(&admin, arguments, printer).await,
     }
 }

@@ -1,11 +1,17 @@
 //! Consumers over all links, and the claims of the present one.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
+use tokio::time::Instant;
+
+use super::leases::{Held, Leases};
 use crate::{
     event::{Event, Fault},
     spoke::{
-        Claim,
+        Claim, Hold,
         command::{Answering, ClaimId, ConsumeCommand, Failure, Key},
     },
     wire::{ConsumeOptions, LinkLimits, Req, Request, Sub, Token},
@@ -17,7 +23,7 @@ pub(super) struct Consumers {
     all: BTreeMap<Key, Entry>,
     numbers: HashMap<Sub, Key>,
     /// Claims of this link that are not settled.
-    held: HashSet<Token>,
+    pub(super) leases: Leases,
     /// The hub of this link is stopping: what comes is handed back.
     held_off: bool,
     lost: u64,
@@ -29,6 +35,8 @@ struct Entry {
     /// Its caller, until the hub has confirmed it for the first time.
     first: Option<Answering<()>>,
     sub: Option<Sub>,
+    /// How long the hub of this link holds its claims without a word; none: as long as the link.
+    lease: Option<Duration>,
     /// What comes for it is handed back.
     stopping: bool,
     /// Who waits for its stop.
@@ -50,10 +58,9 @@ impl Entry {
 
 impl Consumers {
     pub(super) fn add(&mut self, key: Key, consume: ConsumeCommand, first: Answering<()>) {
-        self.all.insert(
-            key,
-            Entry { consume, first: Some(first), sub: None, stopping: false, stops: Vec::new() },
-        );
+        let entry =
+            Entry { consume, first: Some(first), sub: None, lease: None, stopping: false, stops: Vec::new() };
+        self.all.insert(key, entry);
     }
 
     /// All that are to be registered on a new link.
@@ -76,6 +83,8 @@ impl Consumers {
         self.numbers.insert(sub, key);
         let ConsumeCommand { group, domain, name, options, .. } = &entry.consume;
         let credit = options.credit.min(limits.credit.max(1));
+        let lease = options.lease.unwrap_or(limits.lease_ms);
+        entry.lease = (lease > 0).then(|| Duration::from_millis(lease));
         Some(Request::Consume {
             req,
             sub,
@@ -121,30 +130,44 @@ impl Consumers {
 
     /// A claim has come. False: nobody takes it, it is to be handed back. A claim that doesn't fit (the hub
     /// gave more than the credit) hands itself back when it is dropped here.
-    pub(super) fn claimed(&mut self, sub: Sub, id: ClaimId, attempt: u32, seq: u64, event: Event) -> bool {
-        self.held.insert(id.token);
-        let takes = |entry: &&Entry| !entry.stopping && !self.held_off;
-        let entry = self.numbers.get(&sub).and_then(|key| self.all.get(key)).filter(takes);
-        let Some(ConsumeCommand { lane, port, .. }) = entry.map(|entry| &entry.consume) else { return false };
+    pub(super) fn claimed(
+        &mut self,
+        sub: Sub,
+        id: ClaimId,
+        attempt: u32,
+        seq: u64,
+        event: Event,
+        now: Instant,
+    ) -> bool {
+        let hold = Hold::new();
+        let found = self.numbers.get(&sub).and_then(|key| Some((*key, self.all.get(key)?)));
+        let (key, lease) = found.map_or((0, None), |(key, entry)| (key, entry.lease));
+        self.leases.add(id.token, key, hold.clone(), lease, now);
+        let takes = |(_, entry): &(Key, &Entry)| !entry.stopping && !self.held_off;
+        let Some((_, Entry { consume, .. })) = found.filter(takes) else { return false };
         let weight = event.weight();
-        drop(lane.push(Claim::new(event, seq, attempt, id, port.clone()), weight));
+        drop(consume.lane.push(Claim::new(event, seq, attempt, id, consume.port.clone(), hold), weight));
         true
     }
 
-    /// Whether a claim of this link is held; from here on it isn't.
-    pub(super) fn settle(&mut self, token: Token) -> bool {
-        self.held.remove(&token)
+    /// A claim is being settled: gives it if it is held; from here on it isn't.
+    pub(super) fn settle(&mut self, token: Token) -> Option<Held> {
+        self.leases.take(token)
+    }
+
+    /// The hub has given it away: whoever works on it is told; if nobody does yet, nobody will.
+    pub(super) fn lose(&mut self, token: Token) {
+        let Some(held) = self.leases.take(token) else { return };
+        held.hold.lose();
+        if let Some(entry) = self.all.get(&held.key) {
+            entry.consume.lane.discard(Claim::is_lost);
+        }
     }
 
     /// The hub is stopping: what nobody has pulled is handed back, and so is what still comes on this link.
     pub(super) fn hold_off(&mut self) {
         self.held_off = true;
         self.all.values().for_each(|entry| entry.consume.lane.clear());
-    }
-
-    /// The hub couldn't settle a claim: it is held as before.
-    pub(super) fn still_held(&mut self, token: Token) {
-        self.held.insert(token);
     }
 
     /// A claim was settled too late.
@@ -184,7 +207,7 @@ impl Consumers {
     /// stopped.
     pub(super) fn link_down(&mut self) {
         self.numbers.clear();
-        self.held.clear();
+        self.leases.lose_all();
         self.held_off = false;
         let (stopping, going_on): (BTreeMap<_, _>, _) =
             std::mem::take(&mut self.all).into_iter().partition(|(_, entry)| entry.stopping);
@@ -199,7 +222,7 @@ impl Consumers {
     pub(super) fn close(&mut self, fault: &Fault) -> usize {
         self.numbers.clear();
         std::mem::take(&mut self.all).into_values().for_each(|entry| entry.end(Some(fault)));
-        std::mem::take(&mut self.held).len()
+        self.leases.lose_all()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -207,7 +230,7 @@ impl Consumers {
     }
 
     pub(super) fn held(&self) -> usize {
-        self.held.len()
+        self.leases.len()
     }
 
     pub(super) fn lost_count(&self) -> u64 {

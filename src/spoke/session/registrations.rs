@@ -1,10 +1,17 @@
 //! Subscriptions and consumers at the hub: registered, taken off, and how claims end.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::{Asked, Session};
 use crate::{
     event::{Fault, code},
-    spoke::command::{Answering, ClaimId, Failure, Key, Settle},
-    wire::{NackOptions, Request},
+    spoke::{
+        claim::ends_claim,
+        command::{Answering, ClaimId, Failure, Key, Settle},
+    },
+    wire::{ExtendOptions, Request, Token},
 };
 
 impl Session {
@@ -54,24 +61,64 @@ impl Session {
 
     pub(super) fn settle(&mut self, claim: ClaimId, how: Settle, answer: Option<Answering<()>>) {
         let token = claim.token;
-        if claim.link != self.link || !self.consumers.settle(token) {
+        let held = if claim.link == self.link { self.consumers.settle(token) } else { None };
+        let Some(held) = held else {
             if how != Settle::Release {
                 self.consumers.lost();
             }
-            let text = "the link that brought the claim is gone: the hub offers the event again";
-            let fault = Fault::refused(code::LINK_LOST, text);
             // A caller that has gone away needs no answer.
-            let _ = answer.map(|answer| answer.send(Err(Failure::LinkLost(fault))));
+            let _ = answer.map(|answer| answer.send(Err(self.not_held(claim))));
             return;
-        }
+        };
         let req = self.next_req();
         let request = match how {
             Settle::Ack => Request::Ack { req, token },
-            Settle::Nack { reason } => {
-                Request::Nack { req, token, options: NackOptions { reason, ..NackOptions::default() } }
-            }
+            Settle::Nack(options) => Request::Nack { req, token, options },
             Settle::Release => Request::Release { req, token },
         };
-        self.ask(req, Asked::Settle(token, answer), request);
+        self.ask(req, Asked::Settle(token, held, answer), request);
+    }
+
+    /// Holds a claim for so many milliseconds from now on, as its holder asks.
+    pub(super) fn extend(&mut self, claim: ClaimId, lease: u64, answer: Answering<()>, now: Instant) {
+        let token = claim.token;
+        let time = Duration::from_millis(lease);
+        if claim.link != self.link || !self.consumers.leases.ask(token, time, now) {
+            // A caller that has gone away needs no answer.
+            let _ = answer.send(Err(self.not_held(claim)));
+            return;
+        }
+        let req = self.next_req();
+        let request = Request::Extend { req, token, options: ExtendOptions { lease: Some(lease) } };
+        self.ask(req, Asked::Extend(token, Some(answer)), request);
+    }
+
+    /// Extends all claims for which it is time.
+    pub(super) fn extend_due(&mut self, now: Instant) {
+        for token in self.consumers.leases.due(now) {
+            let req = self.next_req();
+            let request = Request::Extend { req, token, options: ExtendOptions::default() };
+            self.ask(req, Asked::Extend(token, None), request);
+        }
+    }
+
+    /// The hub couldn't extend a claim.
+    pub(super) fn not_extended(&mut self, token: Token, fault: &Fault, again: Option<Instant>) {
+        if ends_claim(fault) {
+            tracing::debug!(token, %fault, "a claim is lost");
+            self.consumers.lose(token);
+        } else {
+            tracing::debug!(token, %fault, "a claim could not be extended");
+            self.consumers.leases.not_extended(token, again);
+        }
+    }
+
+    fn not_held(&self, claim: ClaimId) -> Failure {
+        if claim.link == self.link {
+            let text = "the hub has given the event away: its lease was over";
+            return Failure::Refused(Fault::refused(code::CLAIM_LOST, text));
+        }
+        let text = "the link that brought the claim is gone: the hub offers the event again";
+        Failure::LinkLost(Fault::refused(code::LINK_LOST, text))
     }
 }

@@ -8,8 +8,8 @@ use super::{Asked, Session};
 use crate::{
     event::{Fault, Retry, code},
     spoke::{
+        claim::ends_claim,
         command::{ClaimId, Failure, Settle},
-        consume::ends_claim,
     },
     wire::{Answer, HubAddress, Reply, Req},
 };
@@ -44,7 +44,7 @@ impl Session {
             }
             Reply::Claim { sub, token, attempt, seq, event } => {
                 let id = ClaimId { link: self.link, token };
-                if !self.consumers.claimed(sub, id, attempt, seq, event) {
+                if !self.consumers.claimed(sub, id, attempt, seq, event, now) {
                     self.settle(id, Settle::Release, None);
                 }
             }
@@ -95,7 +95,11 @@ impl Session {
                     "the hub confirmed a subscription without its position: update the hub or this client";
                 self.subscriptions.refused(key, Fault::refused(code::INVALID_RECORD, text));
             }
-            (Asked::Unsubscribe(answer) | Asked::Settle(_, answer), _) => {
+            (Asked::Extend(token, answer), _) => {
+                self.consumers.leases.extended(token);
+                let _ = answer.map(|answer| answer.send(Ok(())));
+            }
+            (Asked::Unsubscribe(answer) | Asked::Settle(_, _, answer), _) => {
                 // A caller that has gone away needs no answer.
                 let _ = answer.map(|answer| answer.send(Ok(())));
             }
@@ -133,11 +137,20 @@ impl Session {
             Asked::Unsubscribe(answer) => {
                 let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
             }
-            Asked::Settle(token, answer) => {
+            Asked::Extend(token, answer) => {
+                let again = match fault.retry {
+                    Retry::After(wait) => Some(now + wait.max(AGAIN)),
+                    Retry::Never => None,
+                };
+                self.not_extended(token, &fault, again);
+                let _ = answer.map(|answer| answer.send(Err(Failure::Refused(fault))));
+            }
+            Asked::Settle(token, held, answer) => {
                 if ends_claim(&fault) {
+                    held.hold.lose();
                     self.consumers.lost();
                 } else {
-                    self.consumers.still_held(token);
+                    self.consumers.leases.put_back(token, held, now);
                 }
                 if answer.is_none()
                     && let Retry::After(wait) = fault.retry

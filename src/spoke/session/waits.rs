@@ -73,9 +73,9 @@ impl Waits {
             let timeout = whole(rest.min(SLICE));
             let request = match wait.wanted.clone() {
                 Wanted::Event(wanted) => Request::Wait { req, wait: Wait { wanted, timeout } },
-                Wanted::Outcome(id) => {
+                Wanted::Outcome(id, group) => {
                     let timeout_ms = crate::wire::retry_ms(timeout);
-                    Request::Outcome { req, id, options: OutcomeOptions { group: None, timeout_ms } }
+                    Request::Outcome { req, id, options: OutcomeOptions { group, timeout_ms } }
                 }
             };
             self.asked.insert(req, Asked { wait, is_last: rest <= SLICE, event: None });

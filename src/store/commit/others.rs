@@ -9,14 +9,14 @@ use sea_orm::{
 
 use super::{
     super::{
-        Binding, StoreError, Write, Written,
-        entity::{binding, cursor},
+        Binding, StoreError, Write, Written, bindings,
+        entity::{binding, binding_start, cursor},
         sql::{cut, fill, pieces, rounded, rows_of, signed, statement},
         time,
     },
     Answer,
 };
-use crate::event::MAX_TEXT;
+use crate::event::{DomainStart, MAX_TEXT};
 
 /// The bytes of a log line that are kept.
 const MESSAGE_BYTES: usize = 8 * 1024;
@@ -31,7 +31,11 @@ pub(super) async fn write(
     for (write, answer) in writes.iter().zip(answers) {
         match write {
             Write::Bind(wanted) => *answer = bind(db, wanted).await?.map(Written::Bound),
-            Write::Unbind { id } => _ = binding::Entity::delete_by_id(*id).exec(db).await?,
+            Write::Unbind { id } => {
+                binding::Entity::delete_by_id(*id).exec(db).await?;
+                let starts = binding_start::Column::BindingId.eq(*id);
+                binding_start::Entity::delete_many().filter(starts).exec(db).await?;
+            }
             Write::Cursor { hub, group, seq } => {
                 let row = cursor::ActiveModel {
                     hub_id: Set(hub.to_string()),
@@ -59,6 +63,7 @@ pub(super) async fn write(
             | Write::Associate { .. }
             | Write::Dissociate { .. }
             | Write::Delete(_)
+            | Write::Sweep(_)
             | Write::Schedule { .. }
             | Write::Cancel { .. }
             | Write::RunDue { .. }
@@ -104,7 +109,7 @@ async fn bind(db: &DatabaseConnection, wanted: &Binding) -> Result<Result<Bindin
         .one(db)
         .await?;
     if let Some(row) = known {
-        return Ok(row.try_into());
+        return stored(db, row.id).await;
     }
     let start = signed(wanted.start_seq);
     let row = binding::ActiveModel {
@@ -116,11 +121,29 @@ async fn bind(db: &DatabaseConnection, wanted: &Binding) -> Result<Result<Bindin
         created: Set(time::datetime(wanted.created)),
     };
     let row = row.insert(db).await?;
+    for (place, DomainStart { domain, seq }) in (0..).zip(&wanted.starts) {
+        let start = binding_start::ActiveModel {
+            binding_id: Set(row.id),
+            place: Set(place),
+            domain: Set(domain.to_string()),
+            start_seq: Set(signed(*seq)),
+        };
+        binding_start::Entity::insert(start).exec_without_returning(db).await?;
+    }
     cursor::Entity::update_many()
         .col_expr(cursor::Column::Seq, Expr::value((start - 1).max(0)))
         .filter(cursor::Column::Grp.eq(&wanted.group))
         .filter(cursor::Column::Seq.gte(start))
         .exec(db)
         .await?;
-    Ok(row.try_into())
+    stored(db, row.id).await
+}
+
+async fn stored(db: &DatabaseConnection, id: i64) -> Result<Result<Binding, StoreError>, DbErr> {
+    match bindings::list(db, Some(id)).await? {
+        Ok(mut found) => {
+            found.pop().map(Ok).ok_or_else(|| DbErr::RecordNotFound("the new binding".to_owned()))
+        }
+        Err(error) => Ok(Err(error)),
+    }
 }

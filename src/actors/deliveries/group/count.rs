@@ -34,7 +34,7 @@ impl Group {
         let waits = |mark: &&OpenMark| {
             let mut wanted = false;
             index.matching(&mark.domain, &mark.name, |id| {
-                wanted |= bindings.get(id).is_some_and(|binding| mark.seq >= binding.start_seq);
+                wanted |= bindings.get(id).is_some_and(|binding| binding.reaches(mark.seq, &mark.domain));
             });
             wanted && !taken.contains_key(&mark.seq)
         };

@@ -13,7 +13,7 @@ impl Group {
             let mut wanted = false;
             self.index.matching(domain, name, |id| {
                 if let Some(binding) = bindings.get_mut(id) {
-                    wanted |= seq >= binding.start_seq;
+                    wanted |= binding.reaches(seq, domain);
                     binding.forget(seq);
                     // A page that is being read may still show it.
                     binding.ended(seq);

@@ -65,7 +65,7 @@ proptest! {
                     number += 1;
                     let (answer, answered) = oneshot::channel();
                     let deadline = now + Duration::from_secs(seconds);
-                    let wanted = Wanted::Outcome(EventId::parse(number.to_string()).unwrap());
+                    let wanted = Wanted::Outcome(EventId::parse(number.to_string()).unwrap(), None);
                     waits.add(WaitCommand { wanted, deadline, answer });
                     callers.insert(number, (deadline, answered));
                 }

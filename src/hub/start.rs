@@ -42,7 +42,7 @@ use crate::{
     },
     admin::{AdminState, LogControl},
     config::{Durability, HubConfig, LimitSettings},
-    event::{Policies, Uid},
+    event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
     store::{self, HubRow, Store, StoreConfig},
@@ -170,8 +170,8 @@ async fn bring_up(
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
     let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
-    let policies = Arc::new(config.policies());
-    let parts = core_parts(&config, policies.clone(), id.clone(), store, metrics, epoch, readiness, exits);
+    let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
+    let policies = parts.deliveries.policies.clone();
     let first = parts.make(0).await?;
     let arbiters = link_threads();
     let welcome = Welcome {
@@ -320,7 +320,6 @@ async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError>
 
 fn core_parts(
     config: &HubConfig,
-    policies: Arc<Policies>,
     hub: Uid,
     store: &Store,
     metrics: &Metrics,
@@ -347,7 +346,7 @@ fn core_parts(
         },
         deliveries: DeliveriesConfig {
             hub,
-            policies,
+            policies: Arc::new(config.policies()),
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,

@@ -24,7 +24,7 @@ pub struct HubMetrics {
     pub refused: Counters<Refusal>,
     /// Events sent to subscribers; one that goes to three counts three times.
     pub delivered: Counter,
-    /// Of these, those that came from the store, for subscriptions with a `from`.
+    /// Of these, those that went to subscriptions with a `from` before they were live.
     pub replayed: Counter,
     /// Subscriptions that replay and aren't live yet.
     pub replays: Gauge,

@@ -71,7 +71,7 @@ definitions! {
     RETENTION: Gauge "eventflow_retention_last_pass_timestamp" ["seconds"] "When the last pass of retention ended, since 1970; 0: there was none.";
     REFUSED: Counter "eventflow_publishes_refused" {"class"} "Publishes refused.";
     DELIVERED: Counter "eventflow_events_delivered" "Events sent to subscribers, once per subscriber.";
-    REPLAYED: Counter "eventflow_events_replayed" "Events sent to subscribers from the store, among those delivered.";
+    REPLAYED: Counter "eventflow_events_replayed" "Events sent to subscriptions that replay, before they were live; among those delivered.";
     REPLAYS: Gauge "eventflow_replays" "Subscriptions that replay stored events and aren't live yet.";
     CLAIMS: Counter "eventflow_claims" "Claims handed out to consumers.";
     ACKS: Counter "eventflow_acks" "Acks taken.";

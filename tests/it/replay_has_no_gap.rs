@@ -160,6 +160,18 @@ async fn some(spoke: &Spoke, events: usize) -> Vec<u64> {
     seqs
 }
 
+/// Publishes events of `orders` of 10 kB each; gives their numbers.
+async fn large(spoke: &Spoke, events: usize) -> Vec<u64> {
+    let data = format!("\"{}\"", "x".repeat(10_000));
+    let mut seqs = Vec::new();
+    while seqs.len() < events {
+        // What fits into one record of a narrow hub.
+        let batch = (0..10).map(|_| Publish::new("orders", "created", "p").data_text(data.clone()).unwrap());
+        seqs.extend(spoke.publish_all(batch.collect()).await.unwrap().iter().map(|published| published.seq));
+    }
+    seqs
+}
+
 /// A moment in which nothing comes.
 async fn silent(subscription: &mut Subscription) {
     let nothing = timeout(Duration::from_millis(100), subscription.next()).await;

@@ -38,8 +38,8 @@ pub(crate) struct Subscribe {
     /// Name or pattern
     #[arg(default_value = "*")]
     pub(crate) name: String,
-    /// From where on: `all` that is stored; a time, or a span before now such as 1h; after the event of an id; after a
-    /// position [default: what comes from now on]
+    /// From where on: `all` that is stored; a time, or a span before now such as 1h; after the event of an id (id:ID if it
+    /// looks like another of these); after a position [default: what comes from now on]
     #[arg(long, value_name = "all|TIME|ID|POSITION", value_parser = since)]
     pub(crate) from: Option<Since>,
     #[command(flatten)]

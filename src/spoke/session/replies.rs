@@ -33,7 +33,6 @@ impl Session {
         match reply {
             Reply::Event { subs, seq, event } => {
                 for key in self.subscriptions.deliver(&subs, seq, &event) {
-                    tracing::warn!(event.id = %event.id, "a subscription lags: its reader is too slow");
                     self.take_off(key);
                 }
             }

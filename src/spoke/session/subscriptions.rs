@@ -222,6 +222,9 @@ impl Entry {
         if self.lane.push(Arrival { delivery, at }, weight).is_err() {
             self.lagging = true;
             self.lane.lag();
+            if self.since.is_none() {
+                tracing::warn!(domain = self.domain.as_str(), "a subscription lags: its reader is too slow");
+            }
             return false;
         }
         if reached.is_some() {

@@ -114,22 +114,31 @@ fn remove(sweep: &Sweep, going: &[(Kept, Facts)], script: &mut Script) {
     }
 }
 
-/// Keeps the rows that tell of gaps few: of the older half of them one row per hub and domain is left, which tells of as
-/// many events, within wider ends.
+/// Keeps the rows that tell of gaps few: of the older half of them one row per hub and domain is left, the latest, which
+/// tells of as many events, within wider ends. Ids stay in their order: who reads on behind one reads nothing twice.
 async fn merge_gaps(db: &DatabaseConnection) -> Result<(), DbErr> {
-    let half = "SELECT id FROM v1_removed ORDER BY id LIMIT 1 OFFSET ?";
-    let limit = |rows| vec![signed(rows).into()];
-    if db.query_one_raw(statement(half, limit(MOST_GAPS))).await?.is_none() {
+    let nth = async |rows: u64| {
+        let sql = "SELECT id FROM v1_removed ORDER BY id LIMIT 1 OFFSET ?";
+        let row = db.query_one_raw(statement(sql, vec![signed(rows).into()])).await?;
+        row.map(|row| row.try_get_by_index::<i64>(0)).transpose()
+    };
+    if nth(MOST_GAPS).await?.is_none() {
         return Ok(());
     }
-    let Some(row) = db.query_one_raw(statement(half, limit(MOST_GAPS / 2))).await? else { return Ok(()) };
-    let upto: i64 = row.try_get_by_index(0)?;
-    let merged = "INSERT INTO v1_removed (hub, domain, first_seq, last_seq, events, removed) \
-                  SELECT hub, domain, min(first_seq), max(last_seq), sum(events), max(removed) \
-                  FROM v1_removed WHERE id <= ? GROUP BY hub, domain";
-    db.execute_raw(statement(merged, vec![upto.into()])).await?;
-    db.execute_raw(statement("DELETE FROM v1_removed WHERE id <= ?", vec![upto.into()])).await?;
-    Ok(())
+    let Some(upto) = nth(MOST_GAPS / 2).await? else { return Ok(()) };
+    let mut script = Script::default();
+    script.add(
+        "UPDATE v1_removed SET first_seq = m.first_seq, last_seq = m.last_seq, events = m.events FROM \
+         (SELECT max(id) AS id, min(first_seq) AS first_seq, max(last_seq) AS last_seq, sum(events) AS events \
+         FROM v1_removed WHERE id <= ? GROUP BY hub, domain) AS m WHERE v1_removed.id = m.id",
+        [upto.into()],
+    );
+    script.add(
+        "DELETE FROM v1_removed WHERE id <= ? \
+         AND id NOT IN (SELECT max(id) FROM v1_removed WHERE id <= ? GROUP BY hub, domain)",
+        [upto.into(), upto.into()],
+    );
+    script.run(db).await
 }
 
 fn gone(facts: Facts) -> Gone {

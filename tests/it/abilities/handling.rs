@@ -2,7 +2,7 @@
 
 use eventflow::{
     event::Event,
-    spoke::{Consume, Delivery, Handlers},
+    spoke::{Consume, Delivery, Handlers, Since},
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -50,6 +50,36 @@ async fn subscribe() {
     assert!(said.each("name").iter().all(|name| name == "created"), "{said:?}");
     assert_eq!(said.stdout.lines().count(), 2);
     drop(events);
+    at.leave().await;
+}
+
+#[tokio::test]
+async fn subscribe_from_a_point_on() {
+    let at = Place::new().await;
+    three(&at, ["e1", "e2", "e3"]).await;
+    let mut events = at.spoke.subscribe_from("orders", "*", Since::All).await.unwrap();
+    for id in ["e1", "e2", "e3"] {
+        let Some(Delivery::Event { event, .. }) = events.next().await else { panic!("an event") };
+        assert_eq!(event.id.as_str(), id);
+    }
+    let behind = events.position().clone();
+    at.event("e4", "created", json!(null)).await;
+    let mut rest = at.spoke.subscribe_from("orders", "*", behind).await.unwrap();
+    assert!(matches!(rest.next().await, Some(Delivery::Event { event, .. }) if event.id == "e4"));
+
+    let all = at.row("subscribe from a point on", &[], "--count 4").await.well();
+    assert_eq!(all.each("id"), ["e1", "e2", "e3", "e4"]);
+    // Each line says how to go on.
+    let second = &all.each("position")[1];
+    for from in [second.as_str(), "e2", "id:e2"] {
+        let said = at.run(&format!("eventflow subscribe orders '*' --from {from} --count 2")).await.well();
+        assert_eq!(said.each("id"), ["e3", "e4"]);
+    }
+    let said = at.run("eventflow subscribe orders paid --from 1h --count 1").await.well();
+    assert_eq!(said.each("id"), ["e2"]);
+    let said = at.run("eventflow subscribe orders '*' --from unknown").await;
+    assert!(said.exit != 0 && said.stderr.contains("unknown"), "{said:?}");
+    drop((events, rest));
     at.leave().await;
 }
 

@@ -103,9 +103,12 @@ async fn what_no_subscription_can_begin_with_is_refused() {
 async fn until_it_is_live_it_is_a_stream_of_its_own() {
     let hub = TestHub::start().await;
     let spoke = hub.spoke().await;
-    let stored = some(&spoke, 2).await;
     let mut raw = hub.v1().await;
     raw.ask(&["subscribe", "1", "1", "orders", "*"]).await;
+    let stored = some(&spoke, 2).await;
+    for seq in &stored {
+        assert_eq!(raw.event().await[..3], ["event".to_owned(), "1".to_owned(), seq.to_string()]);
+    }
     let begun = raw.ask(&["subscribe", "2", "2", "orders", "*", r#"{"from":"all"}"#]).await;
     assert_eq!(begun, ["ok", "2", "position", "0"]);
     for seq in stored {

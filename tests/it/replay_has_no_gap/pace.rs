@@ -14,16 +14,7 @@ pub(super) fn narrow(config: &mut HubConfig) {
 async fn a_slow_link_is_paused_and_nothing_piles_up_for_it() {
     let hub = TestHub::with(narrow).await;
     let spoke = hub.spoke().await;
-    let data = format!("\"{}\"", "x".repeat(10_000));
-    let large = async |count: usize| {
-        let order = || Publish::new("orders", "created", "p").data_text(data.clone()).unwrap();
-        let published = spoke.publish_all((0..count).map(|_| order()).collect()).await.unwrap();
-        published.iter().map(|published| published.seq).collect::<Vec<_>>()
-    };
-    let mut seqs = Vec::new();
-    for _ in 0..40 {
-        seqs.extend(large(50).await);
-    }
+    let mut seqs = large(&spoke, 2_000).await;
 
     // 20 MB are there for it, and it takes none of them.
     let mut raw = hub.v1().await;
@@ -41,10 +32,8 @@ async fn a_slow_link_is_paused_and_nothing_piles_up_for_it() {
     })
     .await;
     assert!(replayed() < seqs.len() as u64 / 2, "{} of {} events were sent on", replayed(), seqs.len());
-    // More comes than a seat keeps, or the link's queue holds.
-    for _ in 0..4 {
-        seqs.extend(large(50).await);
-    }
+    // What comes meanwhile waits in the store too.
+    seqs.extend(large(&spoke, 200).await);
     assert_eq!(hub.handle.metrics().hub.replays, 1);
 
     assert_eq!(raw.reply("1").await, ["ok", "1", "position", "0"]);
@@ -84,11 +73,7 @@ async fn a_slow_reader_of_the_client_misses_nothing_and_holds_little() {
 async fn a_subscription_that_is_taken_back_leaves_nothing() {
     let hub = TestHub::with(narrow).await;
     let spoke = hub.spoke().await;
-    let data = format!("\"{}\"", "x".repeat(10_000));
-    for _ in 0..20 {
-        let order = || Publish::new("orders", "created", "p").data_text(data.clone()).unwrap();
-        spoke.publish_all((0..50).map(|_| order()).collect()).await.unwrap();
-    }
+    large(&spoke, 1_000).await;
     let mut raw = hub.v1().await;
     for sub in ["1", "2", "3"] {
         raw.send(&["subscribe", sub, sub, "orders", "*", r#"{"from":"all"}"#]).await;

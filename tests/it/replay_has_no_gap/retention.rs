@@ -61,6 +61,18 @@ async fn what_retention_removed_is_told_before_what_is_left() {
     assert_eq!(removed(&mut subscription).await, (orders[2], users[0], 7));
     let left = [&orders[..2], &orders[6..7], &orders[9..], &users[1..]].concat();
     assert_eq!(numbers_to(&mut subscription, users[2]).await, left);
+
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_eventflow"));
+    command
+        .args(["subscribe", "users", "*", "--from", "all", "--count", "2"])
+        .env("EVENTFLOW_DATA", hub.data());
+    let output = timeout(PATIENCE, command.output()).await.expect("it ends").unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let told = format!(r#"{{"removed":{{"events":1,"from":{0},"to":{0}}}}}"#, users[0]);
+    assert_eq!(said.lines().next(), Some(&*told));
+    assert_eq!(said.lines().count(), 3, "{said}");
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("1 events numbered") && words.contains("retention"), "{words}");
     spoke.close().await;
     hub.stop().await;
 }
@@ -69,14 +81,8 @@ async fn what_retention_removed_is_told_before_what_is_left() {
 async fn what_retention_removes_meanwhile_is_told_too() {
     let hub = TestHub::with(pace::narrow).await;
     let spoke = hub.spoke().await;
-    let data = format!("\"{}\"", "x".repeat(10_000));
-    let mut orders = Vec::new();
-    // Three pages and more.
-    for _ in 0..40 {
-        let order = || Publish::new("orders", "created", "p").data_text(data.clone()).unwrap();
-        let published = spoke.publish_all((0..50).map(|_| order()).collect()).await.unwrap();
-        orders.extend(published.iter().map(|published| published.seq));
-    }
+    // Several pages.
+    let orders = large(&spoke, 2_000).await;
     let mut raw = hub.v1().await;
     raw.ask(&["subscribe", "1", "1", "orders", "*", r#"{"from":"all"}"#]).await;
     assert_eq!(raw.event().await[2], orders[0].to_string());

@@ -37,7 +37,10 @@ const AGAIN: Duration = Duration::from_millis(100);
 pub async fn run(around: Rc<Around>, asked: Asked) {
     let Asked { req, sub, domain, name, since } = asked;
     let _under_way = UnderWay::begin(&around.metrics);
-    let span = match around.span(&since).await {
+    let turn = around.turns.acquire().await;
+    let span = around.span(&since).await;
+    drop(turn);
+    let span = match span {
         Ok(span) => span,
         Err(fault) => {
             around.refused.borrow_mut().push(sub);

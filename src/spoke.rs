@@ -57,7 +57,6 @@ mod renewal;
 mod request;
 mod schedule;
 mod session;
-mod start;
 mod state;
 mod subscriber;
 mod subscription;
@@ -111,13 +110,15 @@ pub use self::{
     recurring::{RanNow, Recurred, Recurrence, RecurringDetails, RecurringReader},
     renewal::{RenewError, Renewal},
     schedule::{Schedule, Scheduled},
-    start::Start,
     subscriber::{Subscriber, SubscriberCounts},
     subscription::{Delivery, Subscription},
     time::Timestamp,
     wait::Wait,
 };
-pub use crate::{event::Position, wire::Since};
+pub use crate::{
+    event::Position,
+    wire::{Since, StartAt},
+};
 use crate::{
     event::{Event, EventId, Pattern},
     wire::{Answer, Trace},

@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Claim, ConsumeError, Start,
+    Claim, ConsumeError,
     command::{Command, ConsumeCommand, Failure, Key, Port, Remark, Unanswered},
     lane::{Lane, Taken},
 };
 use crate::{
     event::{Fault, Group, Pattern},
-    wire::{ConsumeOptions, retry_ms},
+    wire::{ConsumeOptions, StartAt, retry_ms},
 };
 
 /// Leases that a hub takes.
@@ -19,10 +19,10 @@ const LEASES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 ///
 /// ```
 /// use std::time::Duration;
-/// use eventflow::spoke::{Consume, Start};
+/// use eventflow::spoke::{Consume, StartAt};
 ///
 /// let consume = Consume::new("orders", "created").concurrency(4).credit(64);
-/// let billing = Consume::new("orders", "*").group("billing").from(Start::all()).lease(Duration::from_secs(60));
+/// let billing = Consume::new("orders", "*").group("billing").from(StartAt::All).lease(Duration::from_secs(60));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "consuming begins with `Spoke::consume` or `Spoke::claims`"]
@@ -32,7 +32,7 @@ pub struct Consume {
     name: String,
     credit: u32,
     concurrency: u32,
-    from: Option<Start>,
+    from: Option<StartAt>,
     lease: Option<Duration>,
     handler_timeout: Option<Duration>,
 }
@@ -74,10 +74,10 @@ impl Consume {
         self
     }
 
-    /// Where a named group starts in what is stored, if no consumer of it asked for these events before; by default
+    /// Where a named group starts in what is stored (all, a [`Timestamp`](super::Timestamp), or after an event), if no consumer of it asked for these events before; by default
     /// with what comes from now on. A binding that exists stays as it is.
-    pub fn from(mut self, start: Start) -> Self {
-        self.from = Some(start);
+    pub fn from(mut self, start: impl Into<StartAt>) -> Self {
+        self.from = Some(start.into());
         self
     }
 
@@ -109,7 +109,7 @@ impl Consume {
             name: Pattern::parse(self.name)?,
             options: ConsumeOptions {
                 lease: self.lease.map(retry_ms),
-                from: self.from.map(Start::check).transpose()?,
+                from: self.from,
                 ..ConsumeOptions::new(credit, self.concurrency)
             },
             // The hub keeps to the credit, in events and in bytes.

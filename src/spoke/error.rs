@@ -176,7 +176,7 @@ pub enum ConsumeError {
     /// A pattern breaks the rules; nothing was sent.
     #[error(transparent)]
     Pattern(#[from] InvalidPattern),
-    /// The group's name, or the event to start after, breaks the rules; nothing was sent.
+    /// The group's name breaks the rules; nothing was sent.
     #[error(transparent)]
     Group(#[from] InvalidText),
     /// The hub refused it.

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{
-    DeadReader, GroupError, Publish, ReadError, RequestError, Spoke, Start, WaitError, query::Query,
+    DeadReader, GroupError, Publish, ReadError, RequestError, Spoke, WaitError, query::Query,
     write::surprising,
 };
 use crate::{
     event::{EventId, Group, InvalidText, Pattern},
     wire::{
         Answer, Backlog, BacklogQuery, Ended, GroupAction, GroupChanged, GroupSettings, Published, Redrive,
-        retry_ms,
+        StartAt, retry_ms,
     },
 };
 
@@ -113,7 +113,7 @@ impl ConsumerGroup {
         Ok(self.change(GroupAction::Set(change.0)).await?.settings.unwrap_or_default())
     }
 
-    /// Named groups only: serves again what was dispatched from there on, whatever became of it in this group; what is
+    /// Named groups only: serves again what was dispatched from there on (all, a [`Timestamp`](super::Timestamp), or after an event), whatever became of it in this group; what is
     /// older and waits is passed over.
     ///
     /// *In doubt*: if the link is lost before the answer, the hub is asked again, and what was served in between is
@@ -121,8 +121,8 @@ impl ConsumerGroup {
     ///
     /// # Errors
     /// [`GroupError::NotFound`], or `E_EVENTFLOW_NOT_ALLOWED` if the hub's settings forbid it.
-    pub async fn seek(&self, start: Start) -> Result<(), GroupError> {
-        self.change(GroupAction::Seek(start.check()?)).await.map(drop)
+    pub async fn seek(&self, start: impl Into<StartAt>) -> Result<(), GroupError> {
+        self.change(GroupAction::Seek(start.into())).await.map(drop)
     }
 
     /// Named groups only: passes over all that waits, and says how many events that were. What consumers hold stays

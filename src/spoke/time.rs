@@ -2,7 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{event::Position, wire::Since};
+use crate::{
+    event::{EventId, Position},
+    wire::{Since, StartAt},
+};
 
 /// A moment in milliseconds since 1970 (UTC), as an event's `timestamp`: made from such a number, or from a
 /// [`SystemTime`], whose fraction of a millisecond is cut off. Whatever takes a time takes either.
@@ -51,6 +54,18 @@ impl From<SystemTime> for Timestamp {
 impl From<Timestamp> for Since {
     fn from(time: Timestamp) -> Self {
         Self::Time(time.as_millis())
+    }
+}
+
+impl From<Timestamp> for StartAt {
+    fn from(time: Timestamp) -> Self {
+        Self::Time(time.as_millis())
+    }
+}
+
+impl From<EventId> for StartAt {
+    fn from(id: EventId) -> Self {
+        Self::Id(id)
     }
 }
 

@@ -3,8 +3,8 @@
 use sea_orm::{ConnectionTrait, DbErr, QueryResult};
 
 use super::{
-    GroupKey, Store, StoreError,
-    sql::{ours, refused, signed, statement, unsigned},
+    GroupKey, Store, StoreError, open,
+    sql::{refused, signed, statement, unsigned},
 };
 use crate::event::{Domain, Name, Uid};
 
@@ -31,8 +31,9 @@ pub struct OpenMarks {
 }
 
 impl Store {
-    /// What has no outcome on this hub, above `after` and up to `until`, by number: at most `limit` of it. What npm spokes
-    /// have claimed isn't in it. Fewer than `limit`: that was all.
+    /// What has no outcome in a group on this hub, above `after` and up to `until`, by number: at most `limit` of it.
+    /// What waits for another attempt isn't in it, nor is, of the default group, what npm spokes have claimed. A page
+    /// looks at 20,000 rows at most, so that it may be short and yet have more after it.
     ///
     /// # Errors
     /// Whatever the database says.
@@ -44,20 +45,14 @@ impl Store {
         until: u64,
         limit: usize,
     ) -> Result<OpenMarks, StoreError> {
-        let _ = group;
-        // By the condition of the index `event_published_open`, without a look at the data.
-        let sql = format!(
-            "SELECT p.seq, e.domain, e.name FROM event_published p JOIN event e ON e.id = p.event_id \
-             WHERE p.v1_hub = ? AND p.seq > ? AND p.seq <= ? \
-             AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {} ORDER BY p.seq LIMIT ?",
-            ours("p")
-        );
-        let values = vec![
-            hub.as_str().into(),
-            signed(after).into(),
-            signed(until).into(),
-            signed(limit as u64).into(),
-        ];
+        let refused = refused("count what waits");
+        let end = open::until(&self.readers, hub, group, after).await.map_err(&refused)?;
+        let end = end.filter(|end| *end < until);
+        let mut values = Vec::new();
+        let rows = open::open_rows(hub, group, after, Some(end.unwrap_or(until)), &mut values);
+        values.push(signed(limit as u64).into());
+        // Without a look at the data.
+        let sql = format!("SELECT p.seq, e.domain, e.name {rows} ORDER BY p.seq LIMIT ?");
         let mark = |row: &QueryResult| {
             Ok(OpenMark {
                 seq: unsigned(row.try_get_by_index(0)?),
@@ -69,9 +64,9 @@ impl Store {
             let rows = self.readers.query_all_raw(statement(sql, values)).await?;
             rows.iter().map(mark).collect::<Result<_, DbErr>>()
         };
-        let marks: Vec<OpenMark> = read.await.map_err(refused("count what waits"))?;
-        let more = marks.len() >= limit;
-        let scanned = marks.last().filter(|_| more).map_or(until, |last| last.seq);
-        Ok(OpenMarks { marks, scanned, more })
+        let marks: Vec<OpenMark> = read.await.map_err(refused)?;
+        let last = marks.last().filter(|_| marks.len() >= limit).map(|last| last.seq);
+        let scanned = last.or(end);
+        Ok(OpenMarks { scanned: scanned.unwrap_or(until), more: scanned.is_some(), marks })
     }
 }

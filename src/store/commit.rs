@@ -3,12 +3,16 @@
 mod associations;
 mod claims;
 mod deletions;
+mod groups;
 mod known;
 mod order;
 mod others;
 mod outcomes;
 mod publishes;
 mod recurring;
+mod redrives;
+mod retries;
+mod rounds;
 mod schedules;
 mod sweeps;
 mod tails;
@@ -59,8 +63,8 @@ impl Store {
     /// Writes everything in one transaction and answers each in the order of the batch. When this returns, what
     /// is answered `Ok` is committed; nothing else is.
     ///
-    /// Within a batch the publishes take effect first, then outcomes and attempts, then schedules, recurring
-    /// ones last, then what npm spokes published, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
+    /// Within a batch the publishes take effect first, then outcomes, attempts and retries, then schedules, recurring ones
+    /// last, then what npm spokes published, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
     /// what an earlier write schedules or cancels waits for that one, in a transaction of its own.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict; an unknown `rid`, a log that ends
@@ -78,7 +82,10 @@ impl Store {
         // The next part is the last one; parts are answered from the front to the back.
         let mut parts: Vec<Part> = order::parts(&batch)
             .into_iter()
-            .map(|range| Part { look: publishes::looks_first(&batch[range.clone()]), range })
+            .map(|range| {
+                let writes = &batch[range.clone()];
+                Part { look: publishes::looks_first(writes) || retries::come_late(writes), range }
+            })
             .collect();
         while let Some(Part { range, look }) = parts.pop() {
             if range.is_empty() {
@@ -165,6 +172,7 @@ fn is_hot(write: &Write) -> bool {
             | Write::Persist(..)
             | Write::Finish { .. }
             | Write::Attempt(_)
+            | Write::Retry { .. }
     )
 }
 
@@ -199,6 +207,8 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     claims::write(db, writes, &mut answers).await?;
     associations::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;
+    groups::write(db, writes, &mut answers).await?;
+    redrives::write(db, writes, &mut answers).await?;
     deletions::write(db, writes, &mut answers).await?;
     sweeps::write(db, writes, &mut answers).await?;
     Ok(answers)

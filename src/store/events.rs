@@ -1,42 +1,14 @@
-//! Reading events: one, what a hub still has to serve, and how many there are.
+//! Reading events: one, pages of them, and how many there are.
 
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryResult, Value};
 
 use super::{
-    GroupKey, Store, StoreError,
+    Store, StoreError,
     entity::event,
-    sql::{fill, marks, ours, pieces, refused, rounded, signed, statement, unsigned},
+    sql::{fill, marks, pieces, refused, rounded, signed, statement, unsigned},
     time,
 };
 use crate::event::{Data, Domain, Event, EventId, Name, Pattern, Pid, Uid};
-
-/// An event without outcome.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OpenEvent {
-    /// The event.
-    pub event: Event,
-    /// Its number on the hub.
-    pub seq: u64,
-    /// Who published it.
-    pub publisher: Uid,
-    /// In which round it stands in the group: 1 at first.
-    pub round: u32,
-    /// How many of its deliveries to the group ended without outcome in that round.
-    pub attempts: u32,
-    /// It was claimed in the database for a consumer of ours: in the default group only.
-    pub claimed: bool,
-}
-
-/// A page of events without outcome.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct OpenPage {
-    /// The events, by number.
-    pub events: Vec<OpenEvent>,
-    /// Up to this number, itself included, nothing else is open: the next page begins after it.
-    pub scanned: u64,
-    /// There may be more above that. A page may be empty and yet have more after it.
-    pub more: bool,
-}
 
 /// How many events there are, and how they ended on one hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,48 +39,6 @@ impl Store {
     pub async fn event(&self, id: &EventId) -> Result<Option<Event>, StoreError> {
         let row = event::Entity::find_by_id(id.to_string()).one(&self.readers).await;
         Ok(row.map_err(refused("read an event"))?.map(Event::from))
-    }
-
-    /// A page of what the hub still has to serve of these domains and names, by number, from `after_seq` on, itself
-    /// excluded: at most `limit` events and `max_bytes` of [weight](Event::weight), but at least one event if there is
-    /// any. Besides: whether there are more. What npm spokes have claimed isn't among them. Patterns with wildcards in the middle are matched by their beginning
-    /// alone.
-    ///
-    /// # Errors
-    /// Whatever the database says.
-    pub async fn open_page(
-        &self,
-        hub: &Uid,
-        group: GroupKey<'_>,
-        after_seq: u64,
-        (domain, name): (&Pattern, &Pattern),
-        limit: usize,
-        max_bytes: usize,
-    ) -> Result<OpenPage, StoreError> {
-        let mut values = vec![hub.as_str().into(), signed(after_seq).into()];
-        let columns = format!(
-            "{EVENT}, p.seq, p.publisher, \
-             (SELECT count(*) FROM v1_attempt a WHERE a.event_id = e.id AND a.grp = ''), \
-             p.consumed_spoke IS NOT NULL"
-        );
-        let tail = open_tail(domain, name, &mut values);
-        let (rows, more) = page(&self.readers, &columns, &tail, values, limit, max_bytes)
-            .await
-            .map_err(refused("read the open events"))?;
-        let open = |row: &QueryResult| {
-            Ok(OpenEvent {
-                event: event_of(row)?,
-                seq: unsigned(row.try_get_by_index(7)?),
-                publisher: Uid::from_stored(row.try_get_by_index::<String>(8)?),
-                round: group.round,
-                attempts: u32::try_from(row.try_get_by_index::<i64>(9)?).unwrap_or(u32::MAX),
-                claimed: row.try_get_by_index(10)?,
-            })
-        };
-        let events: Vec<OpenEvent> =
-            rows.iter().map(open).collect::<Result<_, _>>().map_err(refused("read the open events"))?;
-        let scanned = events.last().map_or(after_seq, |last| last.seq);
-        Ok(OpenPage { events, scanned, more })
     }
 
     /// Whether no spoke has claimed one of these events yet.
@@ -155,19 +85,6 @@ impl Store {
     }
 }
 
-/// Open rows of a hub that no npm spoke has claimed: by the condition of the index `event_published_open`. The `+` keeps SQLite from any other
-/// index: it would have to sort all events of a domain, done ones included.
-pub(super) fn open_tail(domain: &Pattern, name: &Pattern, values: &mut Vec<Value>) -> String {
-    let mut tail = format!(
-        "FROM event_published p JOIN event e ON e.id = p.event_id \
-         WHERE p.v1_hub = ? AND p.seq > ? AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {}",
-        ours("p")
-    );
-    patterns(domain, name, &mut tail, values);
-    tail.push_str(" ORDER BY p.seq");
-    tail
-}
-
 /// Narrows down to what these patterns may match: to their beginnings, if wildcards stand in the middle.
 pub(super) fn patterns(domain: &Pattern, name: &Pattern, tail: &mut String, values: &mut Vec<Value>) {
     for (column, pattern) in [("domain", domain), ("name", name)] {
@@ -195,13 +112,25 @@ pub(super) async fn page(
     limit: usize,
     max_bytes: usize,
 ) -> Result<(Vec<QueryResult>, bool), DbErr> {
-    let read = async |columns: &str, limit: usize| {
-        let mut values = values.clone();
+    page_with(db, (columns, Vec::new()), tail, values, limit, max_bytes).await
+}
+
+/// The same with values that the columns need.
+pub(super) async fn page_with(
+    db: &impl ConnectionTrait,
+    (columns, own): (&str, Vec<Value>),
+    tail: &str,
+    values: Vec<Value>,
+    limit: usize,
+    max_bytes: usize,
+) -> Result<(Vec<QueryResult>, bool), DbErr> {
+    let read = async |columns: &str, own: Vec<Value>, limit: usize| {
+        let mut values = [own, values.clone()].concat();
         values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
         db.query_all_raw(statement(format!("SELECT {columns} {tail} LIMIT ?"), values)).await
     };
     let limit = limit.max(1);
-    let weights = read(WEIGHT, limit.saturating_add(1)).await?;
+    let weights = read(WEIGHT, Vec::new(), limit.saturating_add(1)).await?;
     let mut sum = 0;
     let mut take = 0;
     for row in weights.iter().take(limit) {
@@ -214,7 +143,7 @@ pub(super) async fn page(
     if take == 0 {
         return Ok((Vec::new(), false));
     }
-    Ok((read(columns, take).await?, weights.len() > take))
+    Ok((read(columns, own, take).await?, weights.len() > take))
 }
 
 /// Reads the columns of [`EVENT`], which must come first.

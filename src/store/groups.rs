@@ -1,8 +1,15 @@
 //! Named groups: which there are, and how they stand. Tables `v1_group`, `v1_retry`, `v1_outcome`.
 
-use super::{Store, StoreError};
+use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+
+use super::{
+    Store, StoreError,
+    dead::DeadRows,
+    sql::{refused, signed, statement, unsigned},
+    time,
+};
 use crate::{
-    event::{Event, Pid, Uid},
+    event::{Event, Pattern, Pid, Uid},
     wire::GroupSettings,
 };
 
@@ -88,7 +95,22 @@ impl Store {
     /// # Errors
     /// Whatever the database says; [`StoreError::Damaged`] if settings can't be read.
     pub async fn groups(&self) -> Result<Vec<GroupRow>, StoreError> {
-        Ok(Vec::new())
+        let refused = refused("list the groups");
+        let sql = "SELECT name, settings, round, created FROM v1_group ORDER BY name";
+        let rows = self.readers.query_all_raw(statement(sql, Vec::new())).await.map_err(&refused)?;
+        let read = |row: &QueryResult| {
+            let text = |index| row.try_get_by_index::<String>(index);
+            Ok((text(0)?, text(1)?, row.try_get_by_index(2)?, time::millis(row.try_get_by_index(3)?)))
+        };
+        let group = |row: &QueryResult| {
+            let (name, settings, round, created) = read(row).map_err(&refused)?;
+            let settings = serde_json::from_str(&settings).map_err(|error| StoreError::Damaged {
+                what: format!("the settings of the group {name:?} in `v1_group`"),
+                reason: error.to_string(),
+            })?;
+            Ok(GroupRow { name, settings, round, created })
+        };
+        rows.iter().map(group).collect()
     }
 
     /// Counts what a group's rows tell, on one hub, by their indexes alone.
@@ -96,8 +118,21 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn group_counts(&self, hub: &Uid, group: GroupKey<'_>) -> Result<GroupCounts, StoreError> {
-        let _ = (hub, group);
-        Ok(GroupCounts::default())
+        let count = async {
+            let values = vec![hub.as_str().into(), group.name.into()];
+            let row = self.readers.query_one_raw(statement(RETRYING, values)).await?;
+            let (retrying, oldest) = match row {
+                Some(row) => (row.try_get_by_index(0)?, row.try_get_by_index::<Option<i64>>(1)?),
+                None => (0, None),
+            };
+            let (sql, values) = DeadRows { hub, group: group.name }.count();
+            let row = self.readers.query_one_raw(statement(sql, values)).await?;
+            let dead = row.map_or(Ok(0), |row| row.try_get_by_index(0))?;
+            // Numbers are microseconds.
+            let oldest_retry = oldest.map(|seq| seq / 1_000);
+            Ok(GroupCounts { retrying: unsigned(retrying), dead: unsigned(dead), oldest_retry })
+        };
+        count.await.map_err(refused("count what waits for another attempt and what is dead"))
     }
 
     /// A page of the pids whose later events a group with key order must not hand out, each with the lowest number that
@@ -115,7 +150,59 @@ impl Store {
         after: Option<&HeldKey>,
         limit: usize,
     ) -> Result<(Vec<(Pid, u64)>, Option<HeldKey>), StoreError> {
-        let _ = (hub, group, with_dead, after, limit);
-        Ok((Vec::new(), None))
+        let limit = limit.max(1);
+        let read = async {
+            let mut held = Vec::new();
+            if !matches!(after, Some(HeldKey::Dead(_))) {
+                let after = match after {
+                    Some(HeldKey::Retrying(pid)) => pid.as_str(),
+                    _ => "",
+                };
+                let (sql, values) = retrying(hub, group, after, limit);
+                let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+                held = rows.iter().map(held_of).collect::<Result<_, DbErr>>()?;
+                if held.len() >= limit || !with_dead {
+                    let last = held.last().filter(|_| held.len() >= limit);
+                    let next = last.map(|(pid, _)| HeldKey::Retrying(pid.clone()));
+                    return Ok((held, next));
+                }
+            }
+            let after = match after {
+                Some(HeldKey::Dead(seq)) => *seq,
+                _ => 0,
+            };
+            let rest = limit - held.len();
+            let (sql, values) = dead(hub, group, after, rest);
+            let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+            let dead: Vec<(Pid, u64)> = rows.iter().map(held_of).collect::<Result<_, DbErr>>()?;
+            let next = dead.last().filter(|_| dead.len() >= rest).map(|(_, seq)| HeldKey::Dead(*seq));
+            held.extend(dead);
+            Ok((held, next))
+        };
+        read.await.map_err(refused("read which processes are held back"))
     }
+}
+
+/// From the index `v1_retry_due` alone.
+pub(super) const RETRYING: &str =
+    "SELECT count(*), min(seq) FROM v1_retry INDEXED BY v1_retry_due WHERE hub = ? AND grp = ?";
+
+/// Pids of what waits for an attempt, from the index `v1_retry_pid` alone.
+pub(super) fn retrying(hub: &Uid, group: GroupKey<'_>, after: &str, limit: usize) -> (String, Vec<Value>) {
+    let sql = "SELECT pid, min(seq) FROM v1_retry INDEXED BY v1_retry_pid WHERE hub = ? AND grp = ? AND pid > ? \
+               GROUP BY pid ORDER BY pid LIMIT ?";
+    let limit = signed(limit as u64);
+    (sql.to_owned(), vec![hub.as_str().into(), group.name.into(), after.into(), limit.into()])
+}
+
+/// Pids of dead events, by number.
+pub(super) fn dead(hub: &Uid, group: GroupKey<'_>, after: u64, limit: usize) -> (String, Vec<Value>) {
+    let (any, mut values) = (Pattern::any(), Vec::new());
+    let tail = DeadRows { hub, group: group.name }.tail((&any, &any), after, None, &mut values);
+    values.push(signed(limit as u64).into());
+    (format!("SELECT e.pid, d.seq {tail} LIMIT ?"), values)
+}
+
+fn held_of(row: &QueryResult) -> Result<(Pid, u64), DbErr> {
+    Ok((Pid::from_stored(row.try_get_by_index::<String>(0)?), unsigned(row.try_get_by_index(1)?)))
 }

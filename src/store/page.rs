@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::StoreError;
 use crate::{
-    event::{Domain, EventId, Pid},
-    wire::LogQuery,
+    event::{Domain, EventId, Pid, Uid},
+    wire::{DeadQuery, LogQuery},
 };
 
 /// The last event of a page of a log.
@@ -29,6 +29,21 @@ pub struct PidKey {
     pub(super) pid: Pid,
 }
 
+/// Up to where dead events were looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DeadKey {
+    /// What was asked for.
+    pub(super) query: Query,
+    pub(super) seq: u64,
+}
+
+impl DeadKey {
+    /// Where to go on, if this is the query that the key belongs to.
+    pub(super) fn of(self, query: Query) -> Result<u64, StoreError> {
+        if self.query == query { Ok(self.seq) } else { Err(StoreError::InvalidPage) }
+    }
+}
+
 /// A digest of the whole query.
 pub(super) type Query = [u8; DIGEST];
 
@@ -43,6 +58,11 @@ pub(super) fn log_query(query: &LogQuery) -> Query {
 /// Of which domain.
 pub(super) fn pid_query(domain: &Domain) -> Query {
     digest(format!("pids {domain:?}").as_bytes())
+}
+
+/// Of which group, domains and names, on which hub.
+pub(super) fn dead_query(hub: &Uid, query: &DeadQuery) -> Query {
+    digest(format!("dead {hub:?} {query:?}").as_bytes())
 }
 
 fn digest(bytes: &[u8]) -> [u8; DIGEST] {
@@ -100,6 +120,27 @@ impl FromStr for PidKey {
             let bytes = read(token)?;
             let (query, pid) = bytes.split_first_chunk::<DIGEST>()?;
             Some(Self { query: *query, pid: Pid::from_stored(String::from_utf8(pid.to_vec()).ok()?) })
+        };
+        key().ok_or(StoreError::InvalidPage)
+    }
+}
+
+impl fmt::Display for DeadKey {
+    /// The page token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write([self.query, self.seq.to_be_bytes()].concat(), f)
+    }
+}
+
+impl FromStr for DeadKey {
+    type Err = StoreError;
+
+    /// Reads a page token. Whether it belongs to a query turns out when it is used there.
+    fn from_str(token: &str) -> Result<Self, StoreError> {
+        let key = || {
+            let bytes = read(token)?;
+            let (query, seq) = bytes.split_first_chunk::<DIGEST>()?;
+            Some(Self { query: *query, seq: u64::from_be_bytes(seq.try_into().ok()?) })
         };
         key().ok_or(StoreError::InvalidPage)
     }

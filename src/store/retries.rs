@@ -1,6 +1,12 @@
 //! What waits for its next attempt, by time.
 
-use super::{OpenEvent, Store, StoreError};
+use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+
+use super::{
+    OpenEvent, Store, StoreError,
+    events::{EVENT, event_of, page},
+    sql::{ours, refused, signed, statement, unsigned},
+};
 use crate::event::Uid;
 
 /// An event that waits for a time before its next attempt.
@@ -24,7 +30,8 @@ pub struct RetryPage {
 impl Store {
     /// A page of what waits for its next attempt in a group on a hub and is due at `until` or before: by due time, then
     /// number, strictly after `after`; at most `limit` events and `max_bytes` of
-    /// [weight](crate::event::Event::weight), but at least one if there is any.
+    /// [weight](crate::event::Event::weight), but at least one if there is any. What an npm spoke has claimed or ended
+    /// meanwhile isn't among them.
     ///
     /// # Errors
     /// Whatever the database says.
@@ -37,7 +44,59 @@ impl Store {
         limit: usize,
         max_bytes: usize,
     ) -> Result<RetryPage, StoreError> {
-        let _ = (hub, group, after, until, limit, max_bytes);
-        Ok(RetryPage::default())
+        let read = async {
+            let mut values = Vec::new();
+            let mut tail = retries_after(hub, group, after, &mut values);
+            tail.push_str(" AND r.due <= ? ORDER BY r.due, r.seq");
+            values.push(until.into());
+            let columns = format!(
+                "{EVENT}, r.seq, p.publisher, r.round, r.attempts, p.consumed_spoke IS NOT NULL, r.due"
+            );
+            let (rows, is_cut) = page(&self.readers, &columns, &tail, values, limit, max_bytes).await?;
+            let retry = |row: &QueryResult| retry_of(row, group);
+            let events: Vec<RetryEvent> = rows.iter().map(retry).collect::<Result<_, DbErr>>()?;
+
+            let beyond = (until, u64::MAX);
+            let last = events.last().filter(|_| is_cut).map_or(beyond, |last| (last.due, last.open.seq));
+            let mut values = Vec::new();
+            let tail = retries_after(hub, group, last.max(after), &mut values);
+            let sql = format!("SELECT r.due {tail} ORDER BY r.due, r.seq LIMIT 1");
+            let row = self.readers.query_one_raw(statement(sql, values)).await?;
+            let next = row.map(|row| row.try_get_by_index(0)).transpose()?;
+            Ok(RetryPage { events, next })
+        };
+        read.await.map_err(refused("read what waits for another attempt"))
     }
+}
+
+/// Rows `r` behind this time and number, with their events: by the index `v1_retry_due`. `>=` lets it skip what came
+/// before, the rest sorts out the same millisecond.
+pub(super) fn retries_after(
+    hub: &Uid,
+    group: &str,
+    (due, seq): (i64, u64),
+    values: &mut Vec<Value>,
+) -> String {
+    values.extend([hub.as_str().into(), group.into(), due.into(), due.into(), signed(seq).into()]);
+    let mut tail = "FROM v1_retry r INDEXED BY v1_retry_due CROSS JOIN event e ON e.id = r.event_id \
+                    CROSS JOIN event_published p ON p.event_id = r.event_id \
+                    WHERE r.hub = ? AND r.grp = ? AND r.due >= ? AND (r.due > ? OR r.seq > ?)"
+        .to_owned();
+    if group.is_empty() {
+        tail.push_str(" AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND ");
+        tail.push_str(&ours("p"));
+    }
+    tail
+}
+
+fn retry_of(row: &QueryResult, group: &str) -> Result<RetryEvent, DbErr> {
+    let open = OpenEvent {
+        event: event_of(row)?,
+        seq: unsigned(row.try_get_by_index(7)?),
+        publisher: Uid::from_stored(row.try_get_by_index::<String>(8)?),
+        round: row.try_get_by_index(9)?,
+        attempts: row.try_get_by_index(10)?,
+        claimed: group.is_empty() && row.try_get_by_index(11)?,
+    };
+    Ok(RetryEvent { open, due: row.try_get_by_index(12)? })
 }

@@ -37,7 +37,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::EventNotFound`], or whatever the database says.
     pub async fn standing_in(&self, id: &EventId, group: &str) -> Result<Standing, StoreError> {
-        let _ = group;
+        if !group.is_empty() {
+            return self.standing_in_named(id, group).await;
+        }
         let refused = refused("read the outcome of an event");
         let published = event_published::Entity::find_by_id(id.to_string()).one(&self.readers).await;
         let Some(row) = published.map_err(&refused)? else {
@@ -51,17 +53,9 @@ impl Store {
         let (Some(state), Some(ended)) = (outcome(&row), row.success.or(row.failed).or(row.orphan)) else {
             return Ok(Standing::Open);
         };
-        let error = if state == "dead" {
-            let last = attempt::Entity::find()
-                .filter(attempt::Column::EventId.eq(id.as_str()))
-                .filter(attempt::Column::Grp.eq(""))
-                .order_by_desc(attempt::Column::Id)
-                .one(&self.readers)
-                .await
-                .map_err(refused)?;
-            last.map(|row| Attempt::from(AttemptRow::from(row)).error).unwrap_or_default()
-        } else {
-            String::new()
+        let error = match state {
+            "dead" => self.last_error(id, group, None).await?,
+            _ => String::new(),
         };
         Ok(Standing::Ended(Ended {
             state: state.to_owned(),
@@ -69,6 +63,48 @@ impl Store {
             ended: time::millis(ended),
             error,
         }))
+    }
+
+    /// By the last round that ended in the group, unless that was before its base round, or the next one has begun.
+    async fn standing_in_named(&self, id: &EventId, group: &str) -> Result<Standing, StoreError> {
+        let refused = refused("read the outcome of an event");
+        let sql = "SELECT o.outcome, o.consumer, o.ended, o.round FROM event e LEFT JOIN v1_outcome o \
+                   ON o.event_id = e.id AND o.grp = ? \
+                   AND o.round >= coalesce((SELECT round FROM v1_group WHERE name = ?), 1) \
+                   AND NOT EXISTS (SELECT 1 FROM v1_retry r WHERE r.event_id = e.id AND r.grp = ?) \
+                   WHERE e.id = ? ORDER BY o.round DESC LIMIT 1";
+        let values = vec![group.into(), group.into(), group.into(), id.as_str().into()];
+        let row = self.readers.query_one_raw(statement(sql, values)).await.map_err(&refused)?;
+        let Some(row) = row else { return Err(StoreError::EventNotFound { id: id.clone() }) };
+        let read = || {
+            let Some(state) = row.try_get_by_index::<Option<String>>(0)? else { return Ok(None) };
+            let (consumer, ended): (String, _) = (row.try_get_by_index(1)?, row.try_get_by_index(2)?);
+            let ended = Ended {
+                state,
+                consumer: Some(Uid::from_stored(consumer)),
+                ended: time::millis(ended),
+                error: String::new(),
+            };
+            Ok(Some((ended, row.try_get_by_index::<u32>(3)?)))
+        };
+        let Some((mut ended, round)) = read().map_err(refused)? else { return Ok(Standing::Open) };
+        if ended.state == "dead" {
+            ended.error = self.last_error(id, group, Some(round)).await?;
+        }
+        Ok(Standing::Ended(ended))
+    }
+
+    /// What the last attempt said, of this round if one is given.
+    async fn last_error(&self, id: &EventId, group: &str, round: Option<u32>) -> Result<String, StoreError> {
+        let mut find = attempt::Entity::find()
+            .filter(attempt::Column::EventId.eq(id.as_str()))
+            .filter(attempt::Column::Grp.eq(group));
+        if let Some(round) = round {
+            find = find.filter(attempt::Column::Round.eq(round));
+        }
+        let last = find.order_by_desc(attempt::Column::Id).one(&self.readers).await;
+        let last = last.map_err(refused("read the outcome of an event"))?;
+        Ok(last.map(|row| Attempt::from(AttemptRow::from(row)).error).unwrap_or_default())
     }
 
     /// Which of these events have their outcome in the default group, or are gone.

@@ -3,9 +3,11 @@
 mod copies;
 mod damage;
 mod first;
+mod groups;
 mod log;
 mod memory;
 mod opening;
+mod plans;
 mod reads;
 mod replays;
 mod rows;
@@ -13,7 +15,10 @@ mod rows;
 use sea_orm::ConnectionTrait;
 
 use super::*;
-use crate::event::{Data, Domain, Event, EventId, Name, Outcome, Pattern, Pid, Uid};
+use crate::{
+    event::{Data, Domain, Event, EventId, Group, Name, Outcome, Pattern, Pid, Uid},
+    wire::Redrive,
+};
 
 /// A moment in 2026.
 pub(super) const AT: i64 = 1_796_030_712_007;
@@ -100,6 +105,38 @@ pub(super) fn ended(
         retried: false,
         letter: None,
     }
+}
+
+/// The same outcome in a group, in one of its rounds.
+pub(super) fn in_group(mut write: Write, name: &str, number: u32, waited: bool) -> Write {
+    if let Write::Finish { group, round, retried, attempt, .. } = &mut write {
+        (*group, *round, *retried) = (name.to_owned(), number, waited);
+        if let Some(row) = attempt {
+            (row.group, row.round) = (name.to_owned(), number);
+        }
+    }
+    write
+}
+
+/// The same outcome with a letter.
+pub(super) fn with_letter(mut write: Write, told: Letter) -> Write {
+    if let Write::Finish { letter, .. } = &mut write {
+        *letter = Some(Box::new(told));
+    }
+    write
+}
+
+/// An attempt that failed, after which the event waits.
+pub(super) fn retry(event_id: &str, seq: u64, group: &str, (round, number): (u32, u32), due: i64) -> Write {
+    let attempt = AttemptRow { group: group.into(), round, ..attempt(event_id, number) };
+    Write::Retry { attempt, hub: hub(), seq, pid: event(event_id).pid, due }
+}
+
+/// A redrive of one event, or of all.
+pub(super) fn redrive(group: &str, event_id: Option<&str>) -> Write {
+    let group = (!group.is_empty()).then(|| Group::parse(group.to_owned()).unwrap());
+    let what = Redrive { group, id: event_id.map(id), ..Redrive::default() };
+    Write::Redrive { what, hub: hub(), at: AT + 50, by: uid("SPOKE-9"), most: 2, after: 0 }
 }
 
 pub(super) fn attempt(event_id: &str, number: u32) -> AttemptRow {

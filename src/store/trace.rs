@@ -1,5 +1,7 @@
 //! What became of an event.
 
+mod groups;
+
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::{
@@ -78,7 +80,8 @@ impl Store {
             attempts: attempts.into_iter().map(|row| AttemptRow::from(row).into()).collect(),
             groups: Vec::new(),
         };
-        Ok(Some((event, trace)))
+        let groups = self.group_traces(&event, &trace).await?;
+        Ok(Some((event, Trace { groups, ..trace })))
     }
 
     /// Whether the claim in the database is one of ours, not an npm spoke's.

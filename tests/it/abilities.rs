@@ -2,7 +2,9 @@
 //! very command that it shows, at one hub. The test of a row has its words as its name.
 
 mod changing;
+mod grouping;
 mod handling;
+mod holding;
 mod place;
 mod publishing;
 mod reading;

@@ -8,6 +8,7 @@ mod a_batch_is_all_or_nothing;
 mod a_certificate_is_renewed_under_load;
 mod a_claim_ends_with_its_link;
 mod a_consumer_comes_late;
+mod a_handler_may_take_long;
 mod a_recurring_schedule_is_exact;
 mod a_revoked_link_is_cut;
 mod a_schedule_is_exact_and_once;

@@ -7,11 +7,14 @@ use eventflow::{event::code, wire::HubAddress};
 
 use crate::{
     association::{Associate, Dissociate},
+    backlog,
     backup::Backup,
     cert::Cert,
     consume::Consume,
+    dead::Dead,
     delete::Delete,
     failure::with_code,
+    group::Group,
     hub::Hub,
     log::Log,
     manual::{Completions, Docs, Man},
@@ -35,7 +38,7 @@ Exit codes:
   0   done
   1   refused, or failed: an outcome that isn't success is a failure too
   2   wrong usage, down to what --data or a date says: nothing was done
-  3   not found: no such event, schedule, certificate, or nothing in a log
+  3   not found: no such event, schedule, certificate, group, or nothing in a log
   4   not in time: what was waited for didn't come
   69  no hub could be reached, or it is stopping
   77  the credentials can't be used
@@ -189,6 +192,9 @@ pub(crate) enum Command {
     Associate(Associate),
     Dissociate(Dissociate),
     Delete(Delete),
+    Group(Group),
+    Backlog(backlog::Arguments),
+    Dead(Dead),
     Backup(Backup),
     Cert(Cert),
     Hub(Hub),
@@ -214,10 +220,13 @@ impl Command {
             | Self::Log(Log { timeout, .. })
             | Self::Pids(Pids { timeout, .. })
             | Self::State(state::Arguments { timeout, .. })
+            | Self::Backlog(backlog::Arguments { timeout, .. })
             | Self::Delete(Delete { timeout, .. }) => (false, Some(*timeout)),
             Self::Associate(Associate { link }) | Self::Dissociate(Dissociate { link }) => {
                 (false, Some(link.timeout))
             }
+            Self::Group(group) => (false, Some(group.timeout())),
+            Self::Dead(dead) => (false, Some(dead.timeout())),
             Self::Cert(_) => (false, None),
             // They need no link.
             Self::Backup(_) | Self::Hub(_) | Self::Completions(_) | Self::Man(_) | Self::Docs(_) => {
@@ -312,6 +321,20 @@ mod tests {
             "show",
             "consume a --concurrency 0",
             "subscribe a --count 0",
+            "consume a --from all",
+            "consume a --group b --lease 500ms",
+            "publish a b --group c",
+            "wait a b --group c",
+            "group",
+            "group set billing",
+            "group set billing --max-attempts 0",
+            "group seek billing",
+            "group unbind billing orders",
+            "dead",
+            "dead redrive",
+            "dead redrive a --all",
+            "dead redrive a --domain orders",
+            "dead delete --domain orders",
         ] {
             assert!(refused(line), "{line}");
         }
@@ -334,6 +357,15 @@ mod tests {
             "state a b",
             "associate a --child b c",
             "delete --log a b --yes",
+            "consume a --group b --from all --lease 1m --exec-timeout 5m --exec true",
+            "publish a b --wait --group c",
+            "wait --outcome a --group b",
+            "group set billing --key-order --dead-blocks false --dead-letter \"\"",
+            "group seek billing --to 01J8Z3N0Q4X5V6W7Y8Z9A0B1C2",
+            "backlog",
+            "backlog billing",
+            "dead list --group billing --limit 5",
+            "dead redrive --all --domain orders --name *",
         ] {
             assert!(!refused(line), "{line}");
         }

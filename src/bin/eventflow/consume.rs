@@ -4,10 +4,10 @@ mod counts;
 mod desk;
 mod work;
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use clap::Args;
-use eventflow::spoke::{self, SpokeConfig};
+use eventflow::spoke::{self, SpokeConfig, StartAt};
 
 use self::desk::{Desk, Work};
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     end::End,
     failure::{CUT_SHORT, Failure},
     output::{Printer, remark},
+    parse,
     stop::Stop,
 };
 
@@ -25,10 +26,17 @@ const CREDIT: u32 = 64;
 /// Work on events; each goes to one consumer, and how it ended is recorded.
 ///
 /// With --exec or --on a command gets the event as JSON on its standard input, and its fields as EVENTFLOW_EVENT_ID,
-/// _TIMESTAMP, _DOMAIN, _NAME, _PID, _RID, _SEQ and _ATTEMPT. Exit code 0: done; any other: failed, with the end of
-/// its standard error as the reason. If the shell can't run it at all (126, 127), the event is handed back
-/// and the consumer ends. An event whose name has no command has failed. Without commands each event is printed and
-/// done.
+/// _TIMESTAMP, _DOMAIN, _NAME, _PID, _RID, _SEQ and _ATTEMPT (1 at first). Exit code 0: done. 100: failed for good, the
+/// event is dead. Any other: failed, with the end of its standard error as the reason; it is tried again after the
+/// group's back-off, until the group's --max-attempts. If the shell can't run it at all (126, 127), the event is handed
+/// back and the consumer ends. An event whose name has no command has failed. Without commands each event is
+/// printed and done.
+///
+/// A command may take as long as it likes: the event is held for as long as this program lives. If it doesn't, or
+/// nothing is heard of it for the time of --lease, somebody else gets the event.
+///
+/// With --group the consumers of that name share the work, with outcomes of their own for each event; events that come
+/// while none is connected wait for them.
 ///
 /// To forgive an error, say so in the command: --exec './work || ./forgive'.
 ///
@@ -43,6 +51,18 @@ pub(crate) struct Consume {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) run: Run,
+    /// Share the work with this group [default: the default one, which npm peers know]
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Option<String>,
+    /// Where a group starts that didn't ask for these events before: all, a time or a span before now (24h), or after the event of this id [default: now]
+    #[arg(long, value_name = "all|TIME|ID", requires = "group", value_parser = parse::start)]
+    pub(crate) from: Option<StartAt>,
+    /// Give an event to somebody else when nothing was heard of this program for so long, from 1s to 1h [default: as the hub says]
+    #[arg(long, value_name = "DURATION", value_parser = parse::lease)]
+    pub(crate) lease: Option<Duration>,
+    /// Kill a command that takes longer: its event has failed
+    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    pub(crate) exec_timeout: Option<Duration>,
     /// Commands that run at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) concurrency: u32,
@@ -57,21 +77,31 @@ pub(crate) async fn run(
     printer: Printer,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let Consume { domain, name, run, concurrency, end } = arguments;
+    let Consume { domain, name, run, group, from, lease, exec_timeout, concurrency, end } = arguments;
     commands::doubt(&domain, &name, &run);
     // No more than will be worked on, so that others can have the rest.
     let wanted = end.count.map_or(u32::MAX, |count| u32::try_from(count).unwrap_or(u32::MAX));
     let concurrency = concurrency.min(wanted);
     let credit = CREDIT.min(wanted).max(concurrency);
     let spoke = connect::connect(config, &stop).await?;
-    let watched = format!("{domain} {name}");
-    let consume = spoke::Consume::new(domain, name).concurrency(concurrency).credit(credit);
+    let shared = group.as_ref().map(|group| format!(" in group {group}")).unwrap_or_default();
+    let watched = format!("{domain} {name}{shared}");
+    let mut consume = spoke::Consume::new(domain, name).concurrency(concurrency).credit(credit);
+    if let Some(group) = group.filter(|group| !group.is_empty()) {
+        consume = consume.group(group);
+    }
+    if let Some(start) = from {
+        consume = consume.from(start);
+    }
+    if let Some(lease) = lease {
+        consume = consume.lease(lease);
+    }
     let mut claims = spoke.claims(consume).await?;
     // To print is done in order; only the acks are then under way, up to the credit.
     let hub = spoke.status().hub.map(|hub| format!(" at hub {hub}")).unwrap_or_default();
     printer.greet(&format!("consuming {watched}{hub}; Ctrl-C ends it"));
     let (at_once, work) = match Commands::of(run) {
-        Some(commands) => (concurrency, Work::Run(commands)),
+        Some(commands) => (concurrency, Work::Run(commands, exec_timeout)),
         None => (credit, Work::Print(printer)),
     };
     let mut desk = Desk::new(work, at_once as usize, stop.clone());

@@ -1,17 +1,15 @@
 //! `eventflow delete`: an event, or the log of a process.
 
-use std::{
-    io::{self, IsTerminal as _, Write as _},
-    time::Duration,
-};
+use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use eventflow::{event::code, spoke::SpokeConfig};
 
 use crate::{
+    confirm::Sure,
     connect,
-    failure::{CUT_SHORT, Failure},
-    output::{Printer, Style, json, remark},
+    failure::Failure,
+    output::{Printer, Style, json},
     parse,
     stop::Stop,
 };
@@ -32,9 +30,8 @@ pub(crate) struct Delete {
     /// Instead of an event the whole log of a process: its domain and its pid
     #[arg(long, num_args = 2, value_names = ["DOMAIN", "PID"])]
     pub(crate) log: Option<Vec<String>>,
-    /// Don't ask
-    #[arg(long, short)]
-    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) sure: Sure,
     /// How long to wait for the answer
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]
     pub(crate) timeout: Duration,
@@ -49,10 +46,8 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     config.request_deadline = arguments.timeout;
     if let Some([domain, pid]) = arguments.log.as_deref() {
-        if !arguments.yes && !confirmed(domain, pid, &stop).await? {
-            remark("nothing was deleted");
-            return Err(Failure::Silent { exit: 1 });
-        }
+        let question = format!("delete all events of the process {pid:?} in the domain {domain:?}?");
+        arguments.sure.confirm(&question, &stop).await?;
         return log(domain, pid, config, printer, stop).await;
     }
     let id = arguments.id.unwrap_or_default();
@@ -85,45 +80,4 @@ async fn log(
         }
     })?;
     Ok(printer.flush()?)
-}
-
-/// Asks whoever sits there; nobody does where input or the question's place is no terminal.
-async fn confirmed(domain: &str, pid: &str, stop: &Stop) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Ok(true);
-    }
-    let _ = write!(io::stderr(), "delete all events of the process {pid:?} in the domain {domain:?}? [y/N] ");
-    let (sender, answer) = tokio::sync::oneshot::channel();
-    // A thread of its own: the end of the program doesn't wait for somebody who doesn't answer.
-    std::thread::spawn(move || {
-        let mut answer = String::new();
-        let read = io::stdin().read_line(&mut answer).map(|_| answer);
-        let _ = sender.send(read);
-    });
-    tokio::select! {
-        answer = answer => match answer {
-            Ok(answer) => Ok(is_yes(&answer?)),
-            Err(_) => Ok(false),
-        },
-        () = stop.requested() => Err(CUT_SHORT),
-    }
-}
-
-fn is_yes(answer: &str) -> bool {
-    ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_yes_is_one() {
-        for yes in ["y\n", " YES "] {
-            assert!(is_yes(yes), "{yes}");
-        }
-        for no in ["", "\n", "n\n", "yep\n"] {
-            assert!(!is_yes(no), "{no}");
-        }
-    }
 }

@@ -16,6 +16,9 @@ use crate::output::{json, pass_on};
 
 /// How much of the end of standard error becomes the reason of a failure.
 const TAIL: usize = 2_048;
+/// The exit code by which a command says that no further attempt makes sense: qmail's for a hard error, and Grid
+/// Engine's for a job that is not to be tried again.
+const GIVE_UP: i32 = 100;
 /// How long standard error is read on after the command has ended: something that it left behind may hold it.
 const LINGER: Duration = Duration::from_millis(500);
 
@@ -30,6 +33,8 @@ pub(crate) enum Verdict {
         how: String,
         /// The end of its standard error.
         said: String,
+        /// No further attempt makes sense: exit code 100.
+        gives_up: bool,
     },
     /// It couldn't be run at all: that says nothing about the event.
     Unrunnable(String),
@@ -121,16 +126,17 @@ fn verdict(ended: io::Result<ExitStatus>, said: String) -> Verdict {
         Ok(status) if status.success() => return Verdict::Done,
         Ok(status) => status,
         Err(error) => {
-            return Verdict::Failed { how: format!("the command's end is not known: {error}"), said };
+            let how = format!("the command's end is not known: {error}");
+            return Verdict::Failed { how, said, gives_up: false };
         }
     };
     match status.code() {
         Some(code @ (126 | 127)) => {
             Verdict::Unrunnable(reason(&format!("the command can't be run ({code})"), &said))
         }
-        Some(code) => Verdict::Failed { how: format!("exit code {code}"), said },
+        Some(code) => Verdict::Failed { how: format!("exit code {code}"), said, gives_up: code == GIVE_UP },
         // "signal: 9 (SIGKILL)"
-        None => Verdict::Failed { how: status.to_string(), said },
+        None => Verdict::Failed { how: status.to_string(), said, gives_up: false },
     }
 }
 
@@ -205,7 +211,7 @@ mod tests {
     }
 
     fn failed(how: &str, said: &str) -> Verdict {
-        Verdict::Failed { how: how.to_owned(), said: said.to_owned() }
+        Verdict::Failed { how: how.to_owned(), said: said.to_owned(), gives_up: false }
     }
 
     #[tokio::test]
@@ -221,6 +227,7 @@ mod tests {
             matches!(verdict_of("kill -9 $$", &event).await, Verdict::Failed { how, .. } if how.contains("signal: 9"))
         );
         assert!(matches!(verdict_of("no-such-command-here", &event).await, Verdict::Unrunnable(_)));
+        assert!(matches!(verdict_of("exit 100", &event).await, Verdict::Failed { gives_up: true, .. }));
     }
 
     #[tokio::test]

@@ -6,8 +6,8 @@ use eventflow::{
     event::{Fault, code},
     pki::PkiError,
     spoke::{
-        ChangeError, ConnectError, ConsumeError, PublishError, ReadError, RequestError, ScheduleError,
-        StateError, SubscribeError, WaitError,
+        ChangeError, ConnectError, ConsumeError, GroupError, PublishError, ReadError, RequestError,
+        ScheduleError, StateError, SubscribeError, WaitError,
     },
 };
 
@@ -76,6 +76,7 @@ fn number(error: &str) -> u8 {
         | code::INVALID_NAME
         | code::INVALID_PID
         | code::INVALID_EID
+        | code::INVALID_GROUP
         | code::INVALID_RECURRING
         | code::INVALID_RULE
         | code::INVALID_ZONE
@@ -83,7 +84,8 @@ fn number(error: &str) -> u8 {
         code::EVENT_NOT_FOUND
         | code::SCHEDULE_NOT_FOUND
         | code::RECURRING_NOT_FOUND
-        | code::CERTIFICATE_NOT_FOUND => 3,
+        | code::CERTIFICATE_NOT_FOUND
+        | code::GROUP_NOT_FOUND => 3,
         code::TIMEOUT | code::WAIT_TIMEOUT => 4,
         code::NO_HUB | code::HANDSHAKE | code::HUB_BUSY | code::HUB_DRAINING | code::HUB_RESTART => 69,
         code::BUNDLE
@@ -131,6 +133,7 @@ from!(
     ChangeError,
     ConnectError,
     ConsumeError,
+    GroupError,
     PkiError,
     PublishError,
     ReadError,
@@ -174,6 +177,8 @@ mod tests {
             (code::CERTIFICATE_EXPIRED, 77),
             (code::CERTIFICATE_REVOKED, 77),
             (code::CERTIFICATE_NOT_FOUND, 3),
+            (code::GROUP_NOT_FOUND, 3),
+            (code::INVALID_GROUP, 2),
             (code::INVALID_DOMAIN, 2),
             (code::DATA_FOLDER, 1),
             ("E_EVENTFLOW_OF_THE_FUTURE", 1),

@@ -3,16 +3,20 @@
 mod admin;
 mod arguments;
 mod association;
+mod backlog;
 mod backup;
 mod cert;
 mod commands;
+mod confirm;
 mod connect;
 mod consume;
+mod dead;
 mod delete;
 mod end;
 mod exec;
 mod failure;
 mod fields;
+mod group;
 mod hub;
 mod log;
 mod manual;
@@ -28,6 +32,7 @@ mod show;
 mod state;
 mod stop;
 mod subscribe;
+mod table;
 mod wait;
 
 use std::{
@@ -99,6 +104,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Associate(arguments) => association::associate(arguments, link()?, printer, stop).await,
         Command::Dissociate(arguments) => association::dissociate(arguments, link()?, printer, stop).await,
         Command::Delete(arguments) => delete::run(arguments, link()?, printer, stop).await,
+        Command::Group(arguments) => group::run(arguments, link()?, printer, stop).await,
+        Command::Backlog(arguments) => backlog::run(arguments, link()?, printer, stop).await,
+        Command::Dead(arguments) => dead::run(arguments, link()?, printer, stop).await,
         Command::Backup(arguments) => backup::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Cert(arguments) => cert::run(arguments, &cli.link.data_folder, link, printer, stop).await,
         Command::Hub(arguments) => hub::run(arguments, &cli.link.data_folder, printer, stop).await,

@@ -250,7 +250,7 @@ mod tests {
             ),
             (
                 r#"{"domain":"d","name":"n","nmae":"x"}"#,
-                "unknown field `nmae`, expected one of `domain`, `name`, `pid`, `data`, `id`, `rid`, column 31: \
+                "unknown field `nmae`, expected one of `domain`, `name`, `pid`, `data`, `id`, `rid`, `expect`, column 31: \
                  what is the event's own goes into data",
             ),
             (

@@ -77,6 +77,27 @@ impl Printer {
         self.line(&line)
     }
 
+    /// What was done to something that has a name: `group billing removed`, or `{"group":"billing","removed":true}`.
+    pub(crate) fn did(&mut self, kind: &str, name: &str, what: &str) -> io::Result<()> {
+        let line = match self.style {
+            Style::Json => json(&serde_json::json!({ kind: name, what: true })),
+            Style::People { .. } => format!("{kind} {} {what}", harmless(name)),
+        };
+        self.line(&line)
+    }
+
+    /// A claimed event, on one line, with which attempt it is.
+    pub(crate) fn claimed(&mut self, event: &Event, attempt: u32) -> io::Result<()> {
+        let line = match self.style {
+            Style::Json => json(&Claimed { event, attempt }),
+            Style::People { colours } => {
+                let line = self.columns.line(event, &Local, colours);
+                if attempt > 1 { format!("{line}  attempt {attempt}") } else { line }
+            }
+        };
+        self.line(&line)
+    }
+
     /// An event, on one line.
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         let line = match self.style {
@@ -115,6 +136,14 @@ impl Printer {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// A claimed event as programs read it.
+#[derive(serde::Serialize)]
+struct Claimed<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    attempt: u32,
 }
 
 /// An event with the position behind it, one object.
@@ -301,6 +330,14 @@ pub(crate) mod tests {
         assert_eq!(
             json(&event(None, "[1]")),
             r#"{"id":"id-1","timestamp":1700000000123,"domain":"orders","name":"created","pid":"order-1","data":[1]}"#
+        );
+    }
+
+    #[test]
+    fn programs_read_the_attempt_beside_the_event() {
+        assert_eq!(
+            json(&Claimed { event: &event(None, r#"{"b":1,"a":[1.50]}"#), attempt: 2 }),
+            r#"{"id":"id-1","timestamp":1700000000123,"domain":"orders","name":"created","pid":"order-1","data":{"b":1,"a":[1.50]},"attempt":2}"#
         );
     }
 

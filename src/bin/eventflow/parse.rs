@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use eventflow::{
     event::EventId,
-    spoke::{Position, Since, Timestamp},
+    spoke::{Position, Since, StartAt, Timestamp},
     wire::HubAddress,
 };
 
@@ -72,6 +72,28 @@ fn moment_at(text: &str, now: SystemTime) -> Result<Timestamp, String> {
          since 1970, or a span before now such as 1h"
             .to_owned()
     })
+}
+
+/// From where on stored events count: `all`, a moment, or the id of an event; `id:…` is an id in any case.
+pub(crate) fn start(text: &str) -> Result<StartAt, String> {
+    if text == "all" {
+        return Ok(StartAt::All);
+    }
+    if let Ok(moment) = moment(text) {
+        return Ok(moment.into());
+    }
+    let id = text.strip_prefix("id:").unwrap_or(text);
+    EventId::parse(id.to_owned())
+        .map(StartAt::Id)
+        .map_err(|error| format!("must be `all`, a time, or the id of an event, and {error}"))
+}
+
+/// A lease that hubs take.
+pub(crate) fn lease(text: &str) -> Result<Duration, String> {
+    duration(text)
+        .ok()
+        .filter(|lease| (Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(lease))
+        .ok_or_else(|| "must be a number and a unit, such as 60s, from 1s to 1h".to_owned())
 }
 
 /// From where on events are wanted: `all`, a position, a moment as [`moment`] takes it, or else the id of an event;
@@ -176,6 +198,24 @@ mod tests {
         ] {
             assert!(millis(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_start_is_all_a_moment_or_an_id() {
+        let id = |text: &'static str| Ok(StartAt::Id(EventId::parse(text).unwrap()));
+        assert_eq!(start("all"), Ok(StartAt::All));
+        assert_eq!(start("1896091200000"), Ok(StartAt::Time(1_896_091_200_000)));
+        assert!(matches!(start("24h"), Ok(StartAt::Time(_))));
+        assert_eq!(start("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2"), id("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2"));
+        assert_eq!(start("id:24h"), id("24h"));
+        assert!(start("").is_err() && start("é").is_err());
+    }
+
+    #[test]
+    fn a_lease_has_bounds() {
+        assert_eq!(lease("1s"), Ok(Duration::from_secs(1)));
+        assert_eq!(lease("60m"), Ok(Duration::from_secs(3_600)));
+        assert!(lease("999ms").is_err() && lease("2h").is_err() && lease("x").is_err());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::{
     connect,
     failure::Failure,
     fields::Fields,
+    group::named,
     ndjson,
     output::{self, Printer, Style},
     parse,
@@ -54,6 +55,9 @@ pub(crate) struct Publish {
     /// Wait for the outcome too
     #[arg(long, conflicts_with_all = ["persist", "batch"])]
     pub(crate) wait: bool,
+    /// With --wait: its outcome in this group [default: the default group]
+    #[arg(long, value_name = "GROUP", requires = "wait")]
+    pub(crate) group: Option<String>,
     /// Only store the event: nobody gets it until the same id and content is published
     #[arg(long, conflicts_with = "batch")]
     pub(crate) persist: bool,
@@ -101,9 +105,10 @@ async fn one(
     mut printer: Printer,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let Publish { domain, name, fields, wait, persist, expect, timeout, .. } = arguments;
+    let Publish { domain, name, fields, wait, group, persist, expect, timeout, .. } = arguments;
     let expect = expect.map(Expect::parse).transpose().map_err(|error| Failure::misused(error.into()))?;
     let (id, event) = fields.event(&domain, &name.unwrap_or_default())?;
+    let group = wait::group(group)?;
     let began = Instant::now();
     let spoke = connect::connect(config, &stop).await?;
     let left = || timeout.saturating_sub(began.elapsed());
@@ -113,7 +118,7 @@ async fn one(
         true => stop.unless_forced(spoke.persist(event)).await?,
         false => stop.unless_forced(spoke.publish(event)).await?,
     };
-    let outcome = if wait { Some(outcome(&spoke, &id, done, left(), &stop).await) } else { None };
+    let outcome = if wait { Some(outcome(&spoke, &group, &id, done, left(), &stop).await) } else { None };
     // What is published is told, whatever became of the wait.
     let ended = outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
     printer.line(&answer(&id, done, ended, persist, printer.style()))?;
@@ -128,13 +133,14 @@ async fn one(
 /// Waits for the outcome of what is published.
 async fn outcome(
     spoke: &Spoke,
+    group: &str,
     id: &EventId,
     published: Published,
     left: Duration,
     stop: &Stop,
 ) -> Result<Ended, Failure> {
     let outcome = async {
-        let outcome = spoke.outcome(id, left.max(wait::LAST_LOOK)).await;
+        let outcome = named(spoke, group).outcome(id, left.max(wait::LAST_LOOK)).await;
         outcome.map_err(|error| RequestError::Unanswered { id: id.clone(), published, error })
     };
     stop.unless_requested(connect::telling(spoke, outcome)).await

@@ -7,18 +7,19 @@ use clap::Args;
 use eventflow::{
     event::Event,
     spoke::SpokeConfig,
-    wire::{Attempt, Trace},
+    wire::{Attempt, GroupTrace, Trace},
 };
 
 use crate::{
     connect,
     failure::Failure,
+    group::called,
     output::{Printer, Style, harmless, json, time},
     parse,
     stop::Stop,
 };
 
-/// Print one event and what became of it: published by whom, attempts, outcome.
+/// Print one event and what became of it: published by whom, how it stands in each group, attempts, outcome.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow show 01J8Z3N0Q4X5V6W7Y8Z9A0B1C2")]
 pub(crate) struct Show {
@@ -57,7 +58,7 @@ struct Shown<'a> {
 }
 
 /// The life of an event as people read it.
-fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
+pub(crate) fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
     let mut out = String::new();
     let mut row = |name: &str, value: &str| {
         // Writing to a string can't fail.
@@ -94,6 +95,9 @@ fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
             "nobody consumes such events yet: a consumer that comes within the hub's orphan_keep gets it",
         );
     }
+    for group in &trace.groups {
+        row("group", &standing(group, &time));
+    }
     for attempt in &trace.attempts {
         row("attempt", &told(attempt, &time));
         for line in attempt.error.lines() {
@@ -105,11 +109,35 @@ fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) -> String {
     out
 }
 
+/// How it stands in a group.
+fn standing(group: &GroupTrace, time: impl Fn(i64) -> String) -> String {
+    let GroupTrace { group, state, round, attempts, consumer, since, due, ended } = group;
+    let mut text = format!("{}: {state}", called(group.as_ref().map_or("", |group| group.as_str())));
+    text += &consumer.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    text += &since.map(|since| format!(" since {}", time(since))).unwrap_or_default();
+    text += &ended.map(|at| format!(" at {}", time(at))).unwrap_or_default();
+    if *round > 1 {
+        text += &format!(", round {round}");
+    }
+    match attempts {
+        0 => {}
+        1 => text += ", 1 attempt failed",
+        _ => text += &format!(", {attempts} attempts failed"),
+    }
+    match (state.as_str(), due) {
+        ("claimed", Some(due)) => text += &format!(", its lease runs until {}", time(*due)),
+        (_, Some(due)) => text += &format!(", next attempt at {}", time(*due)),
+        _ => {}
+    }
+    text
+}
+
 fn told(attempt: &Attempt, time: impl Fn(i64) -> String) -> String {
-    let Attempt { number, group, consumer, started, ended, reason, .. } = attempt;
+    let Attempt { number, round, group, consumer, started, ended, reason, .. } = attempt;
     let group = group.as_ref().map(|group| format!(" of group {group}")).unwrap_or_default();
+    let round = if *round > 1 { format!(" in round {round}") } else { String::new() };
     let took = ended.saturating_sub(*started);
-    format!("{number}{group} claimed at {} by {consumer}, {reason} after {took} ms", time(*started))
+    format!("{number}{group}{round} claimed at {} by {consumer}, {reason} after {took} ms", time(*started))
 }
 
 #[cfg(test)]
@@ -118,6 +146,40 @@ mod tests {
 
     use super::*;
     use crate::output::tests::event;
+
+    /// Dead in the default group, retrying in a named one.
+    fn stands(group: Option<&'static str>) -> GroupTrace {
+        let group = group.map(|name| eventflow::event::Group::parse(name).unwrap());
+        let (state, consumer, since) = ("retrying".to_owned(), None, None);
+        if group.is_some() {
+            return GroupTrace {
+                group,
+                state,
+                round: 2,
+                attempts: 3,
+                consumer,
+                since,
+                due: Some(90),
+                ended: None,
+            };
+        }
+        let (state, consumer) = ("dead".to_owned(), Some(Uid::parse("C.SPOKE").unwrap()));
+        GroupTrace { group, state, round: 1, attempts: 1, consumer, since, due: None, ended: Some(40) }
+    }
+
+    #[test]
+    fn a_claim_and_its_lease_are_told() {
+        let held = GroupTrace {
+            state: "claimed".to_owned(),
+            round: 1,
+            attempts: 0,
+            consumer: Some(Uid::parse("C.SPOKE").unwrap()),
+            since: Some(10),
+            ..stands(Some("billing"))
+        };
+        let told = standing(&held, |millis| format!("t{millis}"));
+        assert_eq!(told, "billing: claimed by C.SPOKE since t10, its lease runs until t90");
+    }
 
     #[test]
     fn the_story_names_everybody_and_their_attempts() {
@@ -132,7 +194,7 @@ mod tests {
             state: "dead".to_owned(),
             consumer: Some(uid("C.SPOKE")),
             ended: Some(40),
-            groups: Vec::new(),
+            groups: vec![stands(None), stands(Some("billing"))],
             attempts: vec![Attempt {
                 round: 1,
                 number: 1,
@@ -155,6 +217,8 @@ stored     t1700000000123
 published  t5 by P.SPOKE
 hub        H.HUB as number 7
 state      dead by C.SPOKE at t40
+group      (default): dead by C.SPOKE at t40, 1 attempt failed
+group      billing: retrying, round 2, 3 attempts failed, next attempt at t90
 attempt    1 claimed at t10 by C.SPOKE, nack after 30 ms
            exit code 1: no such\u{FFFD} order
            try again

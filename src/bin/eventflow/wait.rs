@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use eventflow::{
+    event::Group,
     spoke::{self, Spoke, SpokeConfig, Timestamp},
     wire::Ended,
 };
@@ -11,6 +12,7 @@ use eventflow::{
 use crate::{
     connect,
     failure::Failure,
+    group::named,
     output::{Printer, Style, harmless, json, time},
     parse,
     stop::Stop,
@@ -51,6 +53,9 @@ pub(crate) struct Wait {
     /// Wait until this event is done: success, dead or expired
     #[arg(long, value_name = "ID")]
     pub(crate) outcome: Option<String>,
+    /// The outcome in this group [default: the default group]
+    #[arg(long, value_name = "GROUP", conflicts_with_all = ["domain", "answer_to"])]
+    pub(crate) group: Option<String>,
     /// Don't wait: only look
     #[arg(long, conflicts_with = "timeout")]
     pub(crate) now: bool,
@@ -67,13 +72,14 @@ pub(crate) async fn run(
     stop: Stop,
 ) -> Result<(), Failure> {
     let began = std::time::Instant::now();
+    let in_group = group(arguments.group.clone())?;
     let spoke = connect::connect(config, &stop).await?;
     let timeout = match arguments.now {
         true => Duration::ZERO,
         false => arguments.timeout.saturating_sub(began.elapsed()).max(LAST_LOOK),
     };
     let ended = match &arguments.outcome {
-        Some(id) => Some(outcome(&spoke, id, timeout, &mut printer, &stop).await?),
+        Some(id) => Some(outcome(&spoke, &in_group, id, timeout, &mut printer, &stop).await?),
         None => {
             let waiting = connect::telling(&spoke, spoke.wait(arguments.wanted().timeout(timeout)));
             let event = stop.unless_requested(waiting).await?;
@@ -102,6 +108,17 @@ impl Wait {
     }
 }
 
+/// The group whose outcome is waited for, checked before a link is made; the default one has an empty name.
+pub(crate) fn group(given: Option<String>) -> Result<String, Failure> {
+    match given {
+        Some(name) if !name.is_empty() => {
+            let group = Group::parse(name).map_err(|error| Failure::misused(error.into()))?;
+            Ok(group.to_string())
+        }
+        _ => Ok(String::new()),
+    }
+}
+
 /// An outcome as programs read it.
 #[derive(serde::Serialize)]
 struct Outcome<'a> {
@@ -112,12 +129,14 @@ struct Outcome<'a> {
 
 async fn outcome(
     spoke: &Spoke,
+    group: &str,
     id: &str,
     timeout: Duration,
     printer: &mut Printer,
     stop: &Stop,
 ) -> Result<Ended, Failure> {
-    let waiting = connect::telling(spoke, spoke.outcome(id, timeout));
+    let group = named(spoke, group);
+    let waiting = connect::telling(spoke, group.outcome(id, timeout));
     let ended = stop.unless_requested(waiting).await?;
     let line = match printer.style() {
         Style::Json => json(&Outcome { id, ended: &ended }),

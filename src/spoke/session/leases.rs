@@ -47,9 +47,7 @@ impl Leases {
     }
 
     /// The hub couldn't settle it: it is held as before.
-    pub(super) fn put_back(&mut self, token: Token, mut held: Held, now: Instant) {
-        // Nothing was said of it while it was on its way.
-        held.due = held.lease.map(|_| now);
+    pub(super) fn put_back(&mut self, token: Token, held: Held) {
         self.look_at(held.due);
         self.held.insert(token, held);
     }

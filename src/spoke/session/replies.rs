@@ -149,7 +149,7 @@ impl Session {
                     held.hold.lose();
                     self.consumers.lost();
                 } else {
-                    self.consumers.leases.put_back(token, held, now);
+                    self.consumers.leases.put_back(token, held);
                 }
                 if answer.is_none()
                     && let Retry::After(wait) = fault.retry

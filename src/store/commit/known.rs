@@ -1,17 +1,21 @@
 //! What the database holds of the events of a batch, and what the batch makes of it.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
 
 use super::{
     super::{
-        MAX_DUE, Placed, StoreError, Write,
+        AttemptRow, Letter, MAX_DUE, Placed, StoreError, Write,
         events::{EVENT, event_of},
         schedules::DUE,
         sql::{fill, marks, ours, pieces, rounded, statement, unsigned},
         time,
     },
+    rounds::Rounds,
     tails::Tails,
 };
 use crate::{
@@ -24,6 +28,8 @@ pub(super) struct Known {
     events: HashMap<EventId, State>,
     /// The content of those that the batch publishes.
     contents: HashMap<EventId, NewEvent>,
+    /// How far those that end or wait for an attempt have come, by group.
+    rounds: Rounds,
     /// The ends of the logs that it expects something of.
     tails: Tails,
 }
@@ -86,12 +92,20 @@ impl Known {
         writes: impl IntoIterator<Item = &'a Write> + Clone,
     ) -> Result<Self, DbErr> {
         let tails = Tails::read(db, writes.clone()).await?;
+        let rounds = Rounds::read(db, writes.clone()).await?;
         let mut named = HashSet::new();
         let mut published = HashSet::new();
         for write in writes {
             match write {
-                Write::Finish { event_id, .. } => _ = named.insert(event_id),
+                Write::Finish { event_id, letter, .. } => {
+                    named.insert(event_id);
+                    if let Some(letter) = letter {
+                        named.insert(&letter.event.id);
+                        named.extend(&letter.event.rid);
+                    }
+                }
                 Write::Attempt(row) => _ = named.insert(&row.event_id),
+                Write::Retry { attempt, .. } => _ = named.insert(&attempt.event_id),
                 _ => {}
             }
             for event in write.stores() {
@@ -103,7 +117,7 @@ impl Known {
         let events = states(db, named.into_iter().collect()).await?;
         published.retain(|id| events.contains_key(*id));
         let contents = contents(db, published.into_iter().collect()).await?;
-        Ok(Self { events, contents, tails })
+        Ok(Self { events, contents, rounds, tails })
     }
 
     /// Judges a publish; if it is to be written, takes it up. Of the log of one that is stored nothing is expected: it
@@ -228,20 +242,55 @@ impl Known {
         self.contents.insert(event.id.clone(), content(event));
     }
 
-    /// Takes up an outcome, unless there is one already. An event of another number is another event: the one that is
-    /// meant was deleted.
-    pub(super) fn finish(&mut self, id: &EventId, seq: u64) -> Result<(), StoreError> {
+    /// Takes up an outcome, unless the group has one of that round or a later one already. An event of another number
+    /// is another event: the one that is meant was deleted.
+    pub(super) fn finish(
+        &mut self,
+        id: &EventId,
+        seq: u64,
+        group: &str,
+        round: u32,
+    ) -> Result<(), StoreError> {
+        self.lasts(id, seq, group, round)?;
         match self.events.get_mut(id) {
-            Some(state) if state.published && state.seq != seq => {
-                Err(StoreError::EventNotFound { id: id.clone() })
-            }
-            Some(state) if state.open => {
-                state.open = false;
-                Ok(())
-            }
-            Some(state) if state.published => Err(StoreError::ClaimLost { id: id.clone() }),
-            _ => Err(StoreError::EventNotFound { id: id.clone() }),
+            Some(state) if group.is_empty() => state.open = false,
+            _ => self.rounds.end(id, group, round),
         }
+        Ok(())
+    }
+
+    /// Takes up a failed attempt, after which the event waits for the next; false: it was written before.
+    pub(super) fn retry(&mut self, attempt: &AttemptRow, seq: u64) -> Result<bool, StoreError> {
+        self.lasts(&attempt.event_id, seq, &attempt.group, attempt.round)?;
+        Ok(self.rounds.wait(attempt))
+    }
+
+    /// Whether the event is there and this round of it isn't over.
+    fn lasts(&self, id: &EventId, seq: u64, group: &str, round: u32) -> Result<(), StoreError> {
+        let not_found = || StoreError::EventNotFound { id: id.clone() };
+        let state =
+            self.events.get(id).filter(|state| state.published && state.seq == seq).ok_or_else(not_found)?;
+        if self.rounds.is_over(id, group, round) || (group.is_empty() && !state.open) {
+            return Err(StoreError::ClaimLost { id: id.clone() });
+        }
+        Ok(())
+    }
+
+    /// Takes up a dead-letter event as it will be stored; none: its id is there.
+    pub(super) fn letter<'a>(&mut self, letter: &'a Letter) -> Option<Cow<'a, Event>> {
+        let Letter { event, seq, .. } = letter;
+        if self.events.contains_key(&event.id) {
+            return None;
+        }
+        let mut stored = Cow::Borrowed(event);
+        if event.rid.as_ref().is_some_and(|rid| !self.events.contains_key(rid)) {
+            stored.to_mut().rid = None;
+        }
+        let standing = PublishState::Pending;
+        let state =
+            State { timestamp: event.timestamp, published: true, seq: *seq, standing, due: None, open: true };
+        self.take_up(&stored, state);
+        Some(stored)
     }
 
     /// Whether an attempt can be recorded: the event is there.

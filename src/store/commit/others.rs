@@ -14,7 +14,7 @@ use super::{
         sql::{cut, fill, pieces, rounded, rows_of, signed, statement},
         time,
     },
-    Answer,
+    Answer, groups,
 };
 use crate::event::{DomainStart, MAX_TEXT};
 
@@ -110,6 +110,9 @@ async fn bind(db: &DatabaseConnection, wanted: &Binding) -> Result<Result<Bindin
         .await?;
     if let Some(row) = known {
         return stored(db, row.id).await;
+    }
+    if !wanted.group.is_empty() {
+        groups::make(db, &wanted.group, wanted.created).await?;
     }
     let start = signed(wanted.start_seq);
     let row = binding::ActiveModel {

@@ -113,15 +113,20 @@ pub(super) fn plan<'a>(
         }
     }
 
-    let Inserts { events, published: rows } = inserts;
+    let Inserts { events, published } = inserts;
+    insert(&events, &published, script);
+}
+
+/// Events that are stored, and what is published of them and of others.
+pub(super) fn insert(events: &[(&Event, i64)], published: &[Row<'_>], script: &mut Script) {
     let mut clock = Clock::default();
-    for piece in pieces(&events) {
+    for piece in pieces(events) {
         insert_events(piece, &mut clock, script);
     }
-    for piece in pieces(&rows) {
+    for piece in pieces(published) {
         insert_published(piece, &mut clock, script);
     }
-    save_seq(rows.iter().map(|row| (row.hub, row.seq)), script);
+    save_seq(published.iter().map(|row| (row.hub, row.seq)), script);
 }
 
 /// Of a batch each is judged, and all are refused with the first that is.

@@ -3,8 +3,10 @@
 mod batches;
 mod deletions;
 mod expectations;
+mod groups;
 mod model;
 mod npm;
+mod redrives;
 mod trouble;
 
 use sea_orm::ConnectionTrait;

@@ -30,17 +30,21 @@ impl MigrationTrait for Migration {
             }
             index
         };
-        let dead = |mut index: sea_orm_migration::sea_query::IndexCreateStatement, column: &'static str| {
-            index.and_where(Expr::col(column).is_not_null()).take()
-        };
         // What waits for its next attempt, by time; and by pid, for groups that keep the order of keys.
         manager.create_index(index("v1_retry_due", "v1_retry", &["hub", "grp", "due", "seq"])).await?;
-        manager.create_index(index("v1_retry_pid", "v1_retry", &["grp", "pid", "seq"])).await?;
-        // What is dead.
-        let failed = index("event_published_failed", "event_published", &["v1_hub", "seq"]);
-        manager.create_index(dead(failed, "failed")).await?;
-        let failed = index("v1_outcome_dead", "v1_outcome", &["grp", "seq"]);
-        manager.create_index(dead(failed, "dead")).await
+        manager.create_index(index("v1_retry_pid", "v1_retry", &["hub", "grp", "pid", "seq"])).await?;
+        // The highest round of a group, and all of its outcomes, to remove them.
+        manager.create_index(index("v1_outcome_round", "v1_outcome", &["grp", "round"])).await?;
+        // What is dead: counted by these alone.
+        let failed = index("event_published_failed", "event_published", &["v1_hub", "seq"])
+            .and_where(Expr::col("failed").is_not_null())
+            .and_where(Expr::col("success").is_null())
+            .take();
+        manager.create_index(failed).await?;
+        let dead = index("v1_outcome_dead", "v1_outcome", &["hub", "grp", "seq"])
+            .and_where(Expr::col("dead").is_not_null())
+            .take();
+        manager.create_index(dead).await
     }
 }
 
@@ -53,7 +57,7 @@ fn groups() -> TableCreateStatement {
         .col(ColumnDef::new("settings").text().not_null())
         // Outcomes of earlier rounds don't count: `seek` begins the next.
         .col(ColumnDef::new("round").integer().not_null().default(1))
-        .col(ColumnDef::new("created").string_len(32).not_null())
+        .col(ColumnDef::new("created").date_time().not_null())
         .take()
 }
 
@@ -70,11 +74,12 @@ fn outcomes() -> TableCreateStatement {
         // `success`, `dead` or `expired`.
         .col(ColumnDef::new("outcome").string_len(8).not_null())
         .col(ColumnDef::new("consumer").string_len(64).not_null())
-        .col(ColumnDef::new("ended").string_len(32).not_null())
+        .col(ColumnDef::new("ended").date_time().not_null())
         // As `ended`, if the event is dead in this group and wasn't redriven: what the index of the dead goes by.
-        .col(ColumnDef::new("dead").string_len(32))
+        .col(ColumnDef::new("dead").date_time())
         .primary_key(Index::create().col("event_id").col("grp").col("round"))
         .foreign_key(&mut of_event("fk_v1_outcome_event", "v1_outcome"))
+        .extra("WITHOUT ROWID")
         .take()
 }
 
@@ -95,6 +100,7 @@ fn retries() -> TableCreateStatement {
         .col(ColumnDef::new("due").big_integer().not_null())
         .primary_key(Index::create().col("event_id").col("grp"))
         .foreign_key(&mut of_event("fk_v1_retry_event", "v1_retry"))
+        .extra("WITHOUT ROWID")
         .take()
 }
 

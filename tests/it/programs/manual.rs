@@ -47,6 +47,12 @@ fn before(example: &str) -> &'static [&'static str] {
             &["eventflow cert issue --id KEEN-WREN-MX000002.EVENTFLOW-SPOKE --out other.toml"]
         }
         ["wait", _] => &["eventflow publish orders paid --pid order-1"],
+        ["group", "show" | "seek" | "purge" | "remove"] => &["eventflow group set billing --max-attempts 8"],
+        ["group", "unbind"] => &["eventflow consume orders created --group billing --timeout 1s --exec true"],
+        ["dead", _] => &[
+            "eventflow publish orders created --pid order-2",
+            "eventflow consume orders created --timeout 1s --exec 'exit 100'",
+        ],
         // Somebody who answers.
         ["request", _] => &["eventflow consume stock asked --count 1 --exec \
              'eventflow publish stock answered --rid \"$EVENTFLOW_EVENT_ID\"' >answers 2>&1 &"],

@@ -1,8 +1,10 @@
 //! What is in hand: events that are worked on at once, and what became of the others.
 
+use std::time::Duration;
+
 use eventflow::{
     event::code,
-    spoke::{Claim, Claims},
+    spoke::{Claim, Claims, Nack},
 };
 use tokio::task::{JoinError, JoinSet};
 
@@ -20,7 +22,8 @@ use crate::{
 
 /// What is done with an event.
 pub(super) enum Work {
-    Run(Commands),
+    /// With the time that each command may take.
+    Run(Commands, Option<Duration>),
     Print(Printer),
 }
 
@@ -98,18 +101,19 @@ impl Desk {
 
     fn begin(&mut self, claim: Claim) -> Result<(), Failure> {
         match &mut self.work {
-            Work::Run(commands) => {
+            Work::Run(commands, limit) => {
                 let (command, stop) = (commands.get(&claim.event().name).cloned(), self.stop.clone());
+                let limit = *limit;
                 self.tasks.spawn(async move {
                     match command {
-                        Ok(command) => work(claim, &command, &stop).await,
-                        Err(unhandled) => failed(claim, &unhandled.to_string(), None, &stop).await,
+                        Ok(command) => work(claim, &command, limit, &stop).await,
+                        Err(unhandled) => failed(claim, Nack::new(unhandled.to_string()), None, &stop).await,
                     }
                 });
             }
             Work::Print(printer) => {
                 // Visible before it is done; a claim that is dropped here goes back to the hub.
-                printer.event(claim.event())?;
+                printer.claimed(claim.event(), claim.attempt())?;
                 printer.flush()?;
                 let stop = self.stop.clone();
                 self.tasks.spawn(async move {
@@ -158,7 +162,7 @@ mod tests {
 
     fn desk() -> Desk {
         let commands = Commands::of(Run { exec: Some("true".to_owned()), on: Vec::new() }).unwrap();
-        Desk::new(Work::Run(commands), 1, Stop::listen().unwrap())
+        Desk::new(Work::Run(commands, None), 1, Stop::listen().unwrap())
     }
 
     #[tokio::test]

@@ -1,8 +1,9 @@
 //! The work on one event, from its command to the hub's word.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
-use eventflow::spoke::{Claim, SettleError};
+use eventflow::spoke::{Claim, Nack, SettleError};
+use tokio::time::timeout;
 
 use super::counts::Ended;
 use crate::{
@@ -13,11 +14,11 @@ use crate::{
 };
 
 /// Runs the command, and tells the hub how it ended.
-pub(super) async fn work(claim: Claim, command: &str, stop: &Stop) -> Ended {
+pub(super) async fn work(claim: Claim, command: &str, limit: Option<Duration>, stop: &Stop) -> Ended {
     let id = claim_id(&claim);
     let job = Job { event: claim.event(), seq: claim.seq(), attempt: claim.attempt() };
     let verdict = tokio::select! {
-        verdict = exec::run(command, job) => Some(verdict),
+        verdict = within(limit, exec::run(command, job)) => Some(verdict),
         // The command is killed as its future is dropped.
         () = stop.forced() => None,
     };
@@ -28,10 +29,11 @@ pub(super) async fn work(claim: Claim, command: &str, stop: &Stop) -> Ended {
     };
     match verdict {
         Verdict::Done => settled(&id, claim.ack(), Ended::Done, stop).await,
-        Verdict::Failed { how, said } => {
+        Verdict::Failed { how, said, gives_up } => {
             // All that it said has been shown: the last line says which end this is.
             let last = exec::reason(&how, said.lines().next_back().unwrap_or_default());
-            failed(claim, &exec::reason(&how, &said), Some(last), stop).await
+            let nack = Nack::new(exec::reason(&how, &said));
+            failed(claim, if gives_up { nack.give_up() } else { nack }, Some(last), stop).await
         }
         Verdict::Unrunnable(sentence) => {
             // If this fails the hub offers the event again all the same.
@@ -44,11 +46,24 @@ pub(super) async fn work(claim: Claim, command: &str, stop: &Stop) -> Ended {
     }
 }
 
+/// The end of a command, which is killed when its time is over.
+async fn within(limit: Option<Duration>, running: impl Future<Output = Verdict>) -> Verdict {
+    let Some(limit) = limit else { return running.await };
+    timeout(limit, running).await.unwrap_or_else(|_| {
+        let how = format!("it didn't end within {limit:?} and was killed");
+        Verdict::Failed { how, said: String::new(), gives_up: false }
+    })
+}
+
 /// The event has failed for this reason; `shown` is said of it instead, if the reason is known already.
-pub(super) async fn failed(claim: Claim, reason: &str, shown: Option<String>, stop: &Stop) -> Ended {
+pub(super) async fn failed(claim: Claim, nack: Nack, shown: Option<String>, stop: &Stop) -> Ended {
     let id = claim_id(&claim);
-    remark(&format!("{id} failed: {}", shown.as_deref().unwrap_or(reason)));
-    settled(&id, claim.nack(reason), Ended::Failed, stop).await
+    let attempt = match claim.attempt() {
+        0 | 1 => String::new(),
+        attempt => format!(" in attempt {attempt}"),
+    };
+    remark(&format!("{id} failed{attempt}: {}", shown.unwrap_or_else(|| nack.to_string())));
+    settled(&id, claim.nack(nack), Ended::Failed, stop).await
 }
 
 pub(super) fn claim_id(claim: &Claim) -> String {

@@ -10,6 +10,7 @@ use crate::{
     admin::Admin,
     failure::Failure,
     output::{Printer, Style, harmless, json, size},
+    table::span,
 };
 
 /// Print what hub runs there, since when, and its main numbers.
@@ -88,28 +89,9 @@ fn counts(counts: &BTreeMap<String, u64>) -> String {
     shown.join(", ")
 }
 
-/// The two largest units: `2d 3h`, `5m 0s`, `7s`.
-fn span(millis: u64) -> String {
-    let seconds = millis / 1_000;
-    let units =
-        [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
-    let first = units.iter().position(|(count, _)| *count > 0).unwrap_or(units.len() - 1);
-    let shown: Vec<_> = units[first..].iter().take(2).map(|(count, unit)| format!("{count}{unit}")).collect();
-    shown.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_for_people() {
-        for (millis, text) in
-            [(999, "0s"), (7_000, "7s"), (300_000, "5m 0s"), (7_384_000, "2h 3m"), (183_600_000, "2d 3h")]
-        {
-            assert_eq!(span(millis), text);
-        }
-    }
 
     #[test]
     fn a_page_is_a_table() {

@@ -38,7 +38,7 @@ pub(super) async fn run(
         };
         match verdict {
             Verdict::Done => done += 1,
-            Verdict::Failed { how, said } => {
+            Verdict::Failed { how, said, .. } => {
                 failed += 1;
                 let last = said.lines().next_back().unwrap_or_default();
                 remark(&format!("{} failed: {}", event.id, exec::reason(&how, last)));

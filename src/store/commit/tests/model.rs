@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::wire::Deletion;
+use crate::{event::Pattern, wire::Deletion};
 
 #[derive(Debug, Clone, Copy)]
 struct Content {
@@ -22,11 +22,22 @@ enum Step {
     /// `stale`: for the number of an event that was there before.
     Finish {
         id: u8,
+        group: usize,
         dead: bool,
         stale: bool,
     },
     Attempt {
         id: u8,
+    },
+    /// `again`: as if it weren't known whether it was written.
+    Retry {
+        id: u8,
+        group: usize,
+        again: bool,
+    },
+    Redrive {
+        id: u8,
+        group: usize,
     },
     Delete {
         id: u8,
@@ -38,12 +49,15 @@ impl Step {
     fn turn(&self) -> u8 {
         match self {
             Step::Publish(_) | Step::Persist(_) | Step::Batch(_) => 0,
-            Step::Finish { .. } | Step::Attempt { .. } => 1,
-            Step::Delete { .. } => 2,
+            Step::Finish { .. } | Step::Attempt { .. } | Step::Retry { .. } => 1,
+            Step::Redrive { .. } => 2,
+            Step::Delete { .. } => 3,
         }
     }
 }
 
+/// The default group, and one with a name.
+const GROUPS: [&str; 2] = ["", "mail"];
 /// Two spellings each of two values.
 const DATA: [&str; 4] =
     [r#"{"a":1,"b":[]}"#, r#"{"b":[],"a":1.0}"#, r#"{"a":1,"b":[null]}"#, r#"{"b":[null],"a":1}"#];
@@ -64,8 +78,11 @@ fn step() -> impl Strategy<Value = Step> {
         8 => content().prop_map(Step::Publish),
         3 => content().prop_map(Step::Persist),
         4 => prop::collection::vec(content(), 1..=usize::from(MOST)).prop_map(Step::Batch),
-        5 => (id.clone(), any::<bool>(), prop::bool::weighted(0.2))
-            .prop_map(|(id, dead, stale)| Step::Finish { id, dead, stale }),
+        5 => (id.clone(), 0..2usize, any::<bool>(), prop::bool::weighted(0.2))
+            .prop_map(|(id, group, dead, stale)| Step::Finish { id, group, dead, stale }),
+        5 => (id.clone(), 0..2usize, prop::bool::weighted(0.2))
+            .prop_map(|(id, group, again)| Step::Retry { id, group, again }),
+        4 => (id.clone(), 0..2usize).prop_map(|(id, group)| Step::Redrive { id, group }),
         2 => id.clone().prop_map(|id| Step::Attempt { id }),
         1 => id.prop_map(|id| Step::Delete { id }),
     ]
@@ -89,10 +106,19 @@ fn write(step: &Step, seq: u64, model: &Model) -> Write {
             let events = contents.iter().zip(seq..).map(placed).collect();
             Write::Batch { events, publisher: uid("SPOKE-1"), hub: hub() }
         }
-        Step::Finish { id, dead, stale } => {
+        Step::Finish { id, group, dead, stale } => {
             let seq = if *stale { seq } else { model.seq(*id) };
-            finish(&name(*id), seq, if *dead { Outcome::Dead } else { Outcome::Success })
+            let standing = model.standing(*id, *group);
+            let outcome = if *dead { Outcome::Dead } else { Outcome::Success };
+            let waits = standing.waits.is_some();
+            in_group(finish(&name(*id), seq, outcome), GROUPS[*group], standing.round(), waits)
         }
+        Step::Retry { id, group, again } => {
+            let standing = model.standing(*id, *group);
+            let number = (standing.waits.unwrap_or(0) + u32::from(!again)).max(1);
+            retry(&name(*id), model.seq(*id), GROUPS[*group], (standing.round(), number), AT)
+        }
+        Step::Redrive { id, group } => redrive(GROUPS[*group], Some(&name(*id))),
         Step::Attempt { id } => Write::Attempt(attempt(&name(*id), 1)),
         Step::Delete { id: number } => Write::Delete(Delete {
             what: Deletion::Event { id: id(&name(*number)) },
@@ -114,12 +140,36 @@ struct Stored {
     rid: Option<u8>,
     /// None: it is stored only.
     seq: Option<u64>,
-    ended: bool,
+    groups: [Place; 2],
+}
+
+/// How it stands in a group.
+#[derive(Default, Clone, Copy)]
+struct Place {
+    /// Rounds that were redriven.
+    over: u32,
+    ended: Option<bool>,
+    /// Attempts, while it waits.
+    waits: Option<u32>,
+}
+
+impl Place {
+    fn round(self) -> u32 {
+        self.over + 1
+    }
+
+    fn is_dead(self) -> bool {
+        self.ended == Some(true)
+    }
 }
 
 impl Model {
     fn seq(&self, id: u8) -> u64 {
         self.0.get(&id).and_then(|stored| stored.seq).unwrap_or(0)
+    }
+
+    fn standing(&self, id: u8, group: usize) -> Place {
+        self.0.get(&id).map_or_else(Place::default, |stored| stored.groups[group])
     }
 
     /// What a write answers: `fresh`, `duplicate` with the number, `ok`, or a code.
@@ -138,11 +188,36 @@ impl Model {
                     Err(code) => code.to_owned(),
                 }
             }
-            Step::Finish { id, stale, .. } => match self.0.get_mut(id) {
+            Step::Finish { id, group, dead, stale } => match self.0.get_mut(id) {
                 Some(stored) if stored.seq.is_some() && !stale => {
-                    if std::mem::replace(&mut stored.ended, true) { code::CLAIM_LOST } else { "ok" }.into()
+                    let place = &mut stored.groups[*group];
+                    if place.ended.is_some() {
+                        return code::CLAIM_LOST.into();
+                    }
+                    *place = Place { over: place.over, ended: Some(*dead), waits: None };
+                    "ok".into()
                 }
                 _ => code::EVENT_NOT_FOUND.into(),
+            },
+            Step::Retry { id, group, again } => match self.0.get_mut(id) {
+                Some(stored) if stored.seq.is_some() => {
+                    let place = &mut stored.groups[*group];
+                    if place.ended.is_some() {
+                        return code::CLAIM_LOST.into();
+                    }
+                    place.waits = Some((place.waits.unwrap_or(0) + u32::from(!again)).max(1));
+                    "ok".into()
+                }
+                _ => code::EVENT_NOT_FOUND.into(),
+            },
+            Step::Redrive { id, group } => match self.0.get_mut(id) {
+                Some(stored) if stored.groups[*group].is_dead() => {
+                    let place = &mut stored.groups[*group];
+                    *place = Place { over: place.over + 1, ended: None, waits: Some(0) };
+                    "ok".into()
+                }
+                Some(_) => code::NOT_DEAD.into(),
+                None => code::EVENT_NOT_FOUND.into(),
             },
             Step::Attempt { id } if self.0.contains_key(id) => "ok".into(),
             Step::Delete { id } if self.0.remove(id).is_some() => {
@@ -167,7 +242,7 @@ impl Model {
             Some(stored) => Ok(format!("duplicate {}", stored.seq.unwrap_or(0))),
             None if !has_rid => Err(code::RID_NOT_FOUND),
             None => {
-                self.0.insert(id, Stored { value: data / 2, rid, seq, ended: false });
+                self.0.insert(id, Stored { value: data / 2, rid, seq, groups: Default::default() });
                 Ok(format!("fresh {}", seq.unwrap_or(0)))
             }
         }
@@ -194,7 +269,7 @@ async fn agree(batches: &[Vec<Step>]) {
         seq += u64::try_from(batch.len()).unwrap() * u64::from(MOST);
         let mut expected = vec![String::new(); batch.len()];
         let mut writes = vec![None; batch.len()];
-        for turn in 0..3 {
+        for turn in 0..4 {
             for (at, (step, seq)) in numbered.iter().enumerate().filter(|(_, (step, _))| step.turn() == turn)
             {
                 writes[at] = Some(write(step, *seq, &model));
@@ -206,11 +281,40 @@ async fn agree(batches: &[Vec<Step>]) {
     }
     let counts = store.counts(&hub()).await.unwrap();
     let published = model.0.values().filter(|stored| stored.seq.is_some()).count();
-    let ended = model.0.values().filter(|stored| stored.ended).count();
+    let ended = model.0.values().filter(|stored| stored.groups[0].ended.is_some()).count();
     assert_eq!(usize::try_from(counts.events), Ok(model.0.len()));
     assert_eq!(usize::try_from(counts.published), Ok(published));
     assert_eq!(usize::try_from(counts.success + counts.failed), Ok(ended));
     assert_eq!(usize::try_from(counts.open), Ok(published - ended));
+    for (group, name) in GROUPS.into_iter().enumerate() {
+        stands_as(&store, &model, group, name).await;
+    }
+}
+
+/// Each event, and what is counted and paged.
+async fn stands_as(store: &Store, model: &Model, group: usize, group_name: &str) {
+    let key = GroupKey { name: group_name, round: 1 };
+    let count = |test: &dyn Fn(&Place) -> bool| {
+        let published = model.0.values().filter(|stored| stored.seq.is_some());
+        published.filter(|stored| test(&stored.groups[group])).count() as u64
+    };
+    let counted = store.group_counts(&hub(), key).await.unwrap();
+    assert_eq!(counted.retrying, count(&|place| place.waits.is_some()));
+    assert_eq!(counted.dead, count(&|place| place.is_dead()));
+    let any = Pattern::any();
+    let open = store.open_page(&hub(), key, 0, (&any, &any), 100, 1_000_000).await.unwrap();
+    let waiting = count(&|place| place.ended.is_none() && place.waits.is_none());
+    assert_eq!(open.events.len() as u64, waiting);
+    let retries = store.retry_page(&hub(), group_name, (0, 0), i64::MAX, 100, 1_000_000).await.unwrap();
+    assert_eq!(retries.events.len() as u64, counted.retrying);
+    for retry in retries.events {
+        let place = model.standing(retry.open.event.id[1..].parse().unwrap(), group);
+        assert_eq!((retry.open.round, Some(retry.open.attempts)), (place.round(), place.waits));
+    }
+    for (number, stored) in &model.0 {
+        let standing = store.standing_in(&id(&name(*number)), group_name).await.unwrap();
+        assert_eq!(matches!(standing, Standing::Ended(_)), stored.groups[group].ended.is_some());
+    }
 }
 
 proptest! {

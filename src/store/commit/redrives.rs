@@ -1,0 +1,251 @@
+//! Dead events that are tried again: each in a new round, at once. What became of the rounds before stays on record.
+
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
+
+use super::{
+    super::{
+        Redriven, StoreError, Write, Written,
+        dead::DeadRows,
+        sql::{Script, fill, marks, ours, pieces, rounded, rows_of, signed, statement, unsigned},
+    },
+    Answer,
+    groups::Told,
+};
+use crate::{
+    event::{EventId, Pattern},
+    wire::Redrive,
+};
+
+/// Writes and answers the redrives in their order.
+pub(super) async fn write(
+    db: &DatabaseConnection,
+    writes: &[Write],
+    answers: &mut [Answer],
+) -> Result<(), DbErr> {
+    for (write, answer) in writes.iter().zip(answers) {
+        if let Write::Redrive { what, hub, at, by, most, after } = write {
+            let told = Told { hub, at: *at, by };
+            let rows = DeadRows { hub, group: what.group.as_deref().unwrap_or("") };
+            *answer = match &what.id {
+                Some(id) => one(db, id, rows, told).await?,
+                None => Ok(many(db, what, rows, told, (*most).max(1), *after).await?),
+            }
+            .map(Written::Redriven);
+        }
+    }
+    Ok(())
+}
+
+/// An event that is to be tried again.
+struct Again {
+    id: String,
+    seq: i64,
+    pid: String,
+    /// The round that it begins.
+    round: u32,
+}
+
+async fn many(
+    db: &DatabaseConnection,
+    what: &Redrive,
+    rows: DeadRows<'_>,
+    told: Told<'_>,
+    most: usize,
+    after: u64,
+) -> Result<Redriven, DbErr> {
+    let any = Pattern::any();
+    let (domain, name) = (what.domain.as_ref().unwrap_or(&any), what.name.as_ref().unwrap_or(&any));
+    let until = rows.until(db, after).await?;
+    let mut values = Vec::new();
+    let tail = rows.tail((domain, name), after, until, &mut values);
+    values.push(signed(most as u64).into());
+    let sql = format!("SELECT e.id, d.seq, e.pid, {}, e.domain, e.name {tail} LIMIT ?", rows.columns());
+    let found = db.query_all_raw(statement(sql, values)).await?;
+
+    let mut all = Vec::with_capacity(found.len());
+    let mut last = None;
+    for row in &found {
+        let text = |index| row.try_get_by_index::<String>(index);
+        let again =
+            Again { id: text(0)?, seq: row.try_get_by_index(1)?, pid: text(2)?, round: next(row, 5)? };
+        last = Some(unsigned(again.seq));
+        if domain.matches(&text(6)?) && name.matches(&text(7)?) {
+            all.push(again);
+        }
+    }
+    let rest = if found.len() >= most { last } else { until };
+    let done = Redriven { events: all.len() as u64, more: rest.is_some(), after: rest.unwrap_or(after) };
+    if !all.is_empty() {
+        let message = format!("redriven: {} events of {}, by {}", all.len(), group_text(rows.group), told.by);
+        let details = serde_json::json!({
+            "by": told.by, "group": rows.group, "domain": domain, "name": name, "count": all.len()
+        });
+        redrive(db, &all, rows, told, message, &details).await?;
+    }
+    Ok(done)
+}
+
+/// The round after the one in this column.
+fn next(row: &QueryResult, index: usize) -> Result<u32, DbErr> {
+    row.try_get_by_index::<u32>(index).map(|round| round.saturating_add(1))
+}
+
+async fn one(
+    db: &DatabaseConnection,
+    id: &EventId,
+    rows: DeadRows<'_>,
+    told: Told<'_>,
+) -> Result<Result<Redriven, StoreError>, DbErr> {
+    let again = match find(db, id, rows).await? {
+        Ok(again) => again,
+        Err(error) => return Ok(Err(error)),
+    };
+    let message = format!("redriven: the event {id:?} in {}, by {}", group_text(rows.group), told.by);
+    let details = serde_json::json!({ "by": told.by, "group": rows.group, "id": id, "count": 1 });
+    redrive(db, &[again], rows, told, message, &details).await?;
+    Ok(Ok(Redriven { events: 1, more: false, after: 0 }))
+}
+
+/// The event that is named, if it can be tried again.
+async fn find(
+    db: &DatabaseConnection,
+    id: &EventId,
+    rows: DeadRows<'_>,
+) -> Result<Result<Again, StoreError>, DbErr> {
+    // Of the group's last round: that number, the hub and whether it is dead there; of the default group besides,
+    // whether an npm spoke has claimed it and left.
+    let (last, dead, left) = if rows.group.is_empty() {
+        let open = "p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL";
+        (
+            "p.v1_hub, (SELECT max(o.round) FROM v1_outcome o WHERE o.event_id = e.id AND o.grp = ?)",
+            "p.failed IS NOT NULL AND p.success IS NULL",
+            format!("p.event_id IS NOT NULL AND {open} AND NOT {}", ours("p")),
+        )
+    } else {
+        (
+            "o.hub, o.round",
+            "o.dead IS NOT NULL AND o.round >= coalesce((SELECT round FROM v1_group WHERE name = ?), 1)",
+            "0".to_owned(),
+        )
+    };
+    let join = if rows.group.is_empty() {
+        ""
+    } else {
+        "LEFT JOIN v1_outcome o ON o.event_id = e.id AND o.grp = ? AND o.dead IS NOT NULL"
+    };
+    let sql = format!(
+        "SELECT p.seq, e.pid, {last}, {dead}, {left} FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
+         {join} WHERE e.id = ? ORDER BY 4 DESC LIMIT 1"
+    );
+    let mut values: Vec<Value> = vec![rows.group.into()];
+    if !rows.group.is_empty() {
+        values.push(rows.group.into());
+    }
+    values.push(id.as_str().into());
+    let Some(row) = db.query_one_raw(statement(sql, values)).await? else {
+        return Ok(Err(StoreError::EventNotFound { id: id.clone() }));
+    };
+    let hub: Option<String> = row.try_get_by_index(2)?;
+    let round: Option<u32> = row.try_get_by_index(3)?;
+    let is_dead = row.try_get_by_index::<Option<bool>>(4)?.unwrap_or(false);
+    let is_left = row.try_get_by_index::<Option<bool>>(5)?.unwrap_or(false);
+    if !is_dead && !is_left {
+        return Ok(Err(StoreError::NotDead { id: id.clone(), group: rows.group.to_owned() }));
+    }
+    let (Some(seq), true) =
+        (row.try_get_by_index::<Option<i64>>(0)?, hub.as_deref() == Some(rows.hub.as_str()))
+    else {
+        return Ok(Err(StoreError::ElsewhereServed { id: id.clone(), hub }));
+    };
+    // In the default group only the rounds before have rows of their own; what was left goes on in its round.
+    let over = round.unwrap_or(0) + u32::from(rows.group.is_empty() && is_dead);
+    Ok(Ok(Again { id: id.to_string(), seq, pid: row.try_get_by_index(1)?, round: over + 1 }))
+}
+
+async fn redrive(
+    db: &DatabaseConnection,
+    all: &[Again],
+    rows: DeadRows<'_>,
+    told: Told<'_>,
+    message: String,
+    details: &serde_json::Value,
+) -> Result<(), DbErr> {
+    let mut script = Script::default();
+    for piece in pieces(all) {
+        if rows.group.is_empty() {
+            reopen(piece, &mut script);
+        } else {
+            revive(piece, rows.group, &mut script);
+        }
+        wait(piece, rows, told.at, &mut script);
+    }
+    told.tell(message, details, &mut script);
+    script.run(db).await
+}
+
+/// Takes the outcomes of the default group out of `event_published`, and with them every claim.
+fn reopen(all: &[Again], script: &mut Script) {
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(all.len()) * 2);
+    for again in all {
+        values.extend([again.id.as_str().into(), again.round.saturating_sub(1).into()]);
+    }
+    fill(&mut values, all.len(), 2);
+    script.add(
+        &format!(
+            "INSERT INTO v1_outcome (event_id, grp, round, hub, seq, outcome, consumer, ended, dead) \
+             SELECT p.event_id, '', v.column2, p.v1_hub, p.seq, 'dead', coalesce(p.consumer, ''), p.failed, NULL \
+             FROM {} v CROSS JOIN event_published p ON p.event_id = v.column1 WHERE p.failed IS NOT NULL",
+            rows_of(all.len(), 2)
+        ),
+        values,
+    );
+    for sql in [
+        "UPDATE event_published SET failed = NULL, consumed_spoke = NULL, consumer = NULL WHERE event_id IN",
+        "DELETE FROM v1_claim WHERE event_id IN",
+    ] {
+        let mut values = all.iter().map(|again| again.id.as_str().into()).collect();
+        fill(&mut values, all.len(), 1);
+        script.add(&format!("{sql} ({})", marks(rounded(all.len()))), values);
+    }
+}
+
+/// Those of a named group stay where they are, as history.
+fn revive(all: &[Again], group: &str, script: &mut Script) {
+    let mut values: Vec<Value> = all.iter().map(|again| again.id.as_str().into()).collect();
+    fill(&mut values, all.len(), 1);
+    values.push(group.into());
+    let sql = format!(
+        "UPDATE v1_outcome SET dead = NULL WHERE event_id IN ({}) AND grp = ? AND dead IS NOT NULL",
+        marks(rounded(all.len()))
+    );
+    script.add(&sql, values);
+}
+
+fn wait(all: &[Again], rows: DeadRows<'_>, at: i64, script: &mut Script) {
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(all.len()) * 8);
+    for again in all {
+        values.extend([
+            again.id.as_str().into(),
+            rows.group.into(),
+            rows.hub.as_str().into(),
+            again.seq.into(),
+            again.pid.as_str().into(),
+            again.round.into(),
+            0.into(),
+            at.into(),
+        ]);
+    }
+    fill(&mut values, all.len(), 8);
+    let sql = format!(
+        "INSERT INTO v1_retry (event_id, grp, hub, seq, pid, round, attempts, due) \
+         SELECT * FROM {} WHERE column1 IS NOT NULL ON CONFLICT (event_id, grp) DO UPDATE SET \
+         hub = excluded.hub, seq = excluded.seq, pid = excluded.pid, round = excluded.round, \
+         attempts = excluded.attempts, due = excluded.due",
+        rows_of(all.len(), 8)
+    );
+    script.add(&sql, values);
+}
+
+fn group_text(group: &str) -> String {
+    if group.is_empty() { "the default group".to_owned() } else { format!("the group {group:?}") }
+}

@@ -1,0 +1,127 @@
+//! What waits for its next attempt: rows of `v1_retry`, made by a failed attempt and ended by an outcome.
+
+use std::collections::HashSet;
+
+use sea_orm::Value;
+
+use super::{
+    super::{
+        AttemptRow, Write,
+        sql::{Script, fill, ours, pieces, rounded, rows_of, signed},
+    },
+    outcomes::has_outcome,
+};
+use crate::event::{EventId, Pid, Uid};
+
+/// Whether an event of the batch gets an outcome before it is to be tried again. The statements take retries first, so
+/// such a batch is looked through.
+pub(super) fn come_late(writes: &[Write]) -> bool {
+    if !writes.iter().any(|write| matches!(write, Write::Retry { .. })) {
+        return false;
+    }
+    let mut ended = HashSet::new();
+    writes.iter().any(|write| match write {
+        Write::Finish { event_id, group, .. } => {
+            ended.insert((event_id, group));
+            false
+        }
+        Write::Retry { attempt, .. } => ended.contains(&(&attempt.event_id, &attempt.group)),
+        _ => false,
+    })
+}
+
+/// A row that is made or moved on.
+pub(super) struct Retry<'a> {
+    pub(super) attempt: &'a AttemptRow,
+    pub(super) hub: &'a Uid,
+    pub(super) seq: u64,
+    pub(super) pid: &'a Pid,
+    pub(super) due: i64,
+}
+
+/// The rows that a batch makes and ends.
+#[derive(Default)]
+pub(super) struct Retries<'a> {
+    begun: Vec<Retry<'a>>,
+    /// Event, group and round of each.
+    ended: Vec<(&'a EventId, &'a str, u32)>,
+}
+
+impl<'a> Retries<'a> {
+    pub(super) fn begin(&mut self, retry: Retry<'a>) {
+        self.begun.push(retry);
+    }
+
+    /// An outcome. `stands`: there is a row for it; one of this very batch isn't known to the caller.
+    pub(super) fn end(&mut self, id: &'a EventId, group: &'a str, round: u32, stands: bool) {
+        let made =
+            || self.begun.iter().any(|retry| retry.attempt.event_id == *id && retry.attempt.group == group);
+        if stands || made() {
+            self.ended.push((id, group, round));
+        }
+    }
+
+    pub(super) fn plan_begun(&mut self, script: &mut Script) {
+        // Always in the same order, so that two hubs on one server can't wait for each other; those of one event as
+        // they came.
+        self.begun.sort_by_key(|retry| &retry.attempt.event_id);
+        for piece in pieces(&self.begun) {
+            begin(piece, script);
+        }
+    }
+
+    pub(super) fn plan_ended(&mut self, script: &mut Script) {
+        self.ended.sort_unstable();
+        for piece in pieces(&self.ended) {
+            end(piece, script);
+        }
+    }
+}
+
+fn begin(rows: &[Retry<'_>], script: &mut Script) {
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 8);
+    for Retry { attempt, hub, seq, pid, due } in rows {
+        values.extend([
+            attempt.event_id.as_str().into(),
+            attempt.group.as_str().into(),
+            hub.as_str().into(),
+            signed(*seq).into(),
+            pid.as_str().into(),
+            attempt.round.into(),
+            attempt.number.into(),
+            (*due).into(),
+        ]);
+    }
+    fill(&mut values, rows.len(), 8);
+    let sql = format!(
+        "INSERT INTO v1_retry (event_id, grp, hub, seq, pid, round, attempts, due) \
+         SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8 \
+         FROM {} v CROSS JOIN event_published p ON p.event_id = v.column1 AND p.seq = v.column4 \
+         WHERE CASE WHEN v.column2 = '' \
+         THEN p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {} ELSE NOT {} END \
+         ON CONFLICT (event_id, grp) DO UPDATE SET hub = excluded.hub, seq = excluded.seq, pid = excluded.pid, \
+         round = excluded.round, attempts = excluded.attempts, due = excluded.due \
+         WHERE v1_retry.round < excluded.round \
+         OR (v1_retry.round = excluded.round AND v1_retry.attempts < excluded.attempts)",
+        rows_of(rows.len(), 8),
+        ours("p"),
+        has_outcome("v.column1", "v.column2", "v.column6")
+    );
+    script.add(&sql, values);
+    script.expect(rows.len());
+}
+
+/// A row of a later round belongs to a redrive that came since, and stays.
+fn end(rows: &[(&EventId, &str, u32)], script: &mut Script) {
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 3);
+    for (id, group, round) in rows {
+        values.extend([id.as_str().into(), (*group).into(), (*round).into()]);
+    }
+    fill(&mut values, rows.len(), 3);
+    let sql = format!(
+        "DELETE FROM v1_retry WHERE (event_id, grp) IN (SELECT r.event_id, r.grp FROM {} v \
+         CROSS JOIN v1_retry r ON r.event_id = v.column1 AND r.grp = v.column2 WHERE r.round <= v.column3)",
+        rows_of(rows.len(), 3)
+    );
+    script.add(&sql, values);
+}

@@ -47,6 +47,7 @@ mod hold;
 mod lane;
 mod log;
 mod nack;
+mod nudge;
 mod outcome;
 mod pids;
 mod publish;

@@ -23,6 +23,7 @@ mod hubs;
 mod keep;
 mod leaves;
 mod log;
+mod marker;
 mod migration;
 mod open;
 mod page;
@@ -42,6 +43,7 @@ mod tests;
 mod time;
 mod trace;
 mod unfinished;
+mod unserved;
 mod write;
 
 use std::{
@@ -65,7 +67,11 @@ pub use retries::{RetryEvent, RetryPage};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
 pub use sweep::{Sweep, Swept};
-pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Running, Taken, Write, Written};
+pub use unserved::{Unserved, UnservedKey, UnservedPage};
+pub use write::{
+    AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Running, Taken, Write,
+    Written,
+};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

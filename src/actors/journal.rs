@@ -2,6 +2,7 @@
 
 mod amend;
 mod batch;
+mod collect;
 mod due;
 mod message;
 mod npm;
@@ -20,6 +21,7 @@ use std::{
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::watch;
 
+pub use collect::{Collect, Fate};
 pub use due::RunDue;
 pub use message::{
     Alter, Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing,
@@ -63,8 +65,8 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
 /// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Sweep`] from the
-///   keeper, [`Record`], [`Bind`] and [`Alter`] from deliveries, [`Note`] from anyone, [`Connect`], [`Close`], [`Backlog`],
-///   [`Halt`], [`Panic`] and [`Snapshot`] from the hub.
+///   keeper, [`Collect`] from the collector, [`Record`], [`Bind`] and [`Alter`] from deliveries, [`Note`] from anyone,
+///   [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded`,
 ///   `Redriven` and `Expired` to deliveries, `Scheduled` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
@@ -92,7 +94,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Take, Amend, RunDue, Sweep, Record, Bind, Alter, Note, Close, Backlog, Halt, Panic, Snapshot);
+measured!(Journal: Connect, Publish, Take, Amend, RunDue, Sweep, Collect, Record, Bind, Alter, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.

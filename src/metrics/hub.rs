@@ -63,6 +63,10 @@ pub struct HubMetrics {
     pub schedules_waiting: Gauge,
     /// Scheduled events that were published.
     pub schedules_executed: Counter,
+    /// Events that applications had put into the database themselves, published.
+    pub collected: Counter,
+    /// Such events that break the rules, each counted once.
+    pub collect_refused: Counter,
     /// From when an event was due to its dispatch.
     pub schedule_lateness: Histogram,
     /// Events and outcomes that links wait for.
@@ -139,6 +143,8 @@ impl HubMetrics {
             in_flight: Gauge::default(),
             schedules_waiting: Gauge::default(),
             schedules_executed: Counter::default(),
+            collected: Counter::default(),
+            collect_refused: Counter::default(),
             schedule_lateness: Histogram::times(),
             waits: Gauge::default(),
             links: Gauges::default(),

@@ -92,6 +92,8 @@ definitions! {
 
     SCHEDULES: Gauge "eventflow_schedules_waiting" "Scheduled events whose time is yet to come.";
     SCHEDULES_EXECUTED: Counter "eventflow_schedules_executed" "Scheduled events that were published.";
+    COLLECTED: Counter "eventflow_events_collected" "Events that applications had put into the database themselves, published.";
+    COLLECT_REFUSED: Counter "eventflow_events_not_collected" "Such events that break the rules, and are not published.";
     LATENESS: Histogram "eventflow_schedule_lateness" ["seconds"] "Time from when an event was due to its dispatch.";
 
     LINKS: Gauge "eventflow_links" {"dialect"} "Links that are up.";

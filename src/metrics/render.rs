@@ -127,6 +127,8 @@ impl Renderer {
         out.gauge(names::IN_FLIGHT, &hub.in_flight)?;
         out.gauge(names::SCHEDULES, &hub.schedules_waiting)?;
         out.counter(names::SCHEDULES_EXECUTED, &hub.schedules_executed)?;
+        out.counter(names::COLLECTED, &hub.collected)?;
+        out.counter(names::COLLECT_REFUSED, &hub.collect_refused)?;
         out.metric(names::LATENESS, |out| histogram(out, &hub.schedule_lateness))?;
         out.gauge(names::WAITS, &hub.waits)
     }

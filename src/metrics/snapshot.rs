@@ -117,6 +117,10 @@ pub struct HubSnapshot {
     pub schedules_waiting: i64,
     pub schedules_executed: u64,
     pub schedule_lateness: TimesSnapshot,
+    /// Events that applications had put into the database themselves, published.
+    pub collected: u64,
+    /// Such events that break the rules, each counted once.
+    pub collect_refused: u64,
     /// Events and outcomes that links wait for.
     pub waits: i64,
     pub links: BTreeMap<&'static str, i64>,
@@ -178,6 +182,8 @@ impl Metrics {
             in_flight: hub.in_flight.get(),
             schedules_waiting: hub.schedules_waiting.get(),
             schedules_executed: hub.schedules_executed.get(),
+            collected: hub.collected.get(),
+            collect_refused: hub.collect_refused.get(),
             schedule_lateness: times(&hub.schedule_lateness),
             waits: hub.waits.get(),
             links: gauges(&hub.links),

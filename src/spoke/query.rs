@@ -43,6 +43,8 @@ pub(super) enum Query {
     Associate(EventId, Association),
     Dissociate(EventId, Association),
     Delete(Deletion),
+    /// These events; none: all that the hub finds.
+    Nudge(Vec<EventId>),
     /// With a public key.
     Renew(String),
 }
@@ -66,6 +68,7 @@ impl Query {
             Query::Associate(id, with) => Request::Associate { req, id, with },
             Query::Dissociate(id, with) => Request::Dissociate { req, id, with },
             Query::Delete(what) => Request::Delete { req, what },
+            Query::Nudge(ids) => Request::Nudge { req, ids },
             Query::Renew(key) => Request::Renew { req, key },
         }
     }
@@ -78,6 +81,7 @@ impl Query {
                 | Query::Associate(..)
                 | Query::Dissociate(..)
                 | Query::Delete(_)
+                | Query::Nudge(_)
                 | Query::Group(..)
                 | Query::Redrive(_)
         )

@@ -2,6 +2,7 @@
 
 mod associations;
 mod claims;
+mod collects;
 mod deletions;
 mod groups;
 mod known;
@@ -63,7 +64,7 @@ impl Store {
     /// is answered `Ok` is committed; nothing else is.
     ///
     /// Within a batch the publishes take effect first, then outcomes, attempts and retries, then schedules, then what npm spokes
-    /// published, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
+    /// published, what is collected, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
     /// what an earlier write schedules or cancels waits for that one, in a transaction of its own.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict; an unknown `rid`, a log that ends
@@ -202,6 +203,7 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     script.run(db).await?;
     schedules::write(db, writes, &mut answers).await?;
     takes::write(db, writes, &mut answers).await?;
+    collects::write(db, writes, &mut answers).await?;
     claims::write(db, writes, &mut answers).await?;
     associations::write(db, writes, &mut answers).await?;
     others::write(db, writes, &mut answers).await?;

@@ -8,6 +8,7 @@ mod m20261202_000010_certificate;
 mod m20261203_000001_groups;
 mod m20261203_000002_removed;
 mod m20261203_000003_starts;
+mod m20261203_000004_marker;
 
 use sea_orm::DynIden;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait, sea_query::IntoIden};
@@ -29,6 +30,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261203_000001_groups::Migration),
             Box::new(m20261203_000002_removed::Migration),
             Box::new(m20261203_000003_starts::Migration),
+            Box::new(m20261203_000004_marker::Migration),
         ]
     }
 

@@ -165,6 +165,18 @@ pub enum Write {
         /// When, in milliseconds since 1970.
         at: i64,
     },
+    /// Take events that applications have put into the database themselves, by the same claims, and give them to this
+    /// hub. Answered by [`Written::Collected`].
+    Collect {
+        /// The events, each with the number that it gets on `hub`.
+        events: Vec<Collecting>,
+        /// The hub that dispatches them. Its row in `hub` must exist.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+        /// The most bytes that an event's data may have.
+        data_bytes: usize,
+    },
     /// Claim an event of the default group, which npm spokes may claim too. Answered by [`Written::Claimed`].
     Claim {
         /// Which event.
@@ -336,6 +348,8 @@ pub enum Written {
     Taken(Box<Taken>),
     /// No hub is to take this event now.
     NotTaken(NotTaken),
+    /// What became of each event that was to be collected, in their order.
+    Collected(Vec<Collected>),
     /// Whether the claim is ours; else somebody else has the event, or it has its outcome.
     Claimed(bool),
     /// The event is scheduled.
@@ -364,6 +378,39 @@ pub struct Taken {
     pub serves: bool,
     /// A spoke has claimed it already.
     pub claimed: bool,
+}
+
+/// An event that is to be collected, and its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collecting {
+    /// The event.
+    pub id: EventId,
+    /// Its sequence number.
+    pub seq: u64,
+}
+
+/// What became of an event that was to be collected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Collected {
+    /// The event.
+    pub id: EventId,
+    /// The number that was meant for it.
+    pub seq: u64,
+    /// What became of it.
+    pub what: CollectedAs,
+}
+
+/// See [`Collected`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum CollectedAs {
+    /// This hub serves it now, from the number that was given.
+    Taken(Box<Taken>),
+    /// A hub had it before, or it has its outcome.
+    Before,
+    /// No hub is to take it now.
+    NotTaken(NotTaken),
+    /// It breaks the rules for events: what is wrong, and what would be right.
+    Invalid(String),
 }
 
 /// Why an event isn't taken.

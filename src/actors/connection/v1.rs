@@ -114,6 +114,7 @@ impl Connection {
             Request::Dissociate { req, id, with } => {
                 self.amend(req, Amendment::Dissociate(id, with), gathered);
             }
+            Request::Nudge { req, ids } => self.nudge(req, ids, gathered),
             Request::Delete { req, what } => self.amend(req, Amendment::Delete(what), gathered),
             Request::Redrive { req, what } => self.amend(req, Amendment::Redrive(what), gathered),
             Request::Group { req, group, action } => {

@@ -8,10 +8,11 @@ use super::{
 };
 use crate::{
     actors::{
+        collector::Nudge,
         journal::{Amend, Amending, Amendment, Publish, Publishing, Storing},
         outlet::MOST_AMENDMENTS,
     },
-    event::{Fault, code},
+    event::{EventId, Fault, code},
     metrics::CutReason,
     wire::Req,
 };
@@ -60,16 +61,20 @@ impl Connection {
         match self.outlet.amendment() {
             Some(permit) => gathered.changes.push(Amending { req, what, permit }),
             None => {
-                let fault = Fault::retryable(
-                    code::HUB_BUSY,
-                    format!(
-                        "this link has {MOST_AMENDMENTS} associations, cancels and deletions waiting: wait for their answers"
-                    ),
-                    FULL_WAIT,
-                );
-                self.outlet.answer(req, Err(fault));
+                self.outlet.answer(req, Err(too_many()));
             }
         }
+    }
+
+    /// Hands a nudge to the collector, behind the publishes before it; its place is among the link's changes.
+    pub(super) fn nudge(&mut self, req: Req, ids: Vec<EventId>, gathered: &mut Gathered) {
+        self.send_publishes(std::mem::take(&mut gathered.publishes));
+        let Some(permit) = self.outlet.amendment() else {
+            self.outlet.answer(req, Err(too_many()));
+            return;
+        };
+        let sent = self.core.collector.offer(Nudge { outlet: self.outlet.clone(), req, permit, ids });
+        self.refuse_all(vec![req], sent);
     }
 
     pub(super) fn send_publishes(&mut self, events: Vec<Publishing>) {
@@ -91,4 +96,11 @@ impl Connection {
         let sent = self.core.journal.offer(amend);
         self.refuse_all(reqs, sent);
     }
+}
+
+fn too_many() -> Fault {
+    let text = format!(
+        "this link has {MOST_AMENDMENTS} associations, cancels, deletions and nudges waiting: wait for their answers"
+    );
+    Fault::retryable(code::HUB_BUSY, text, FULL_WAIT)
 }

@@ -78,20 +78,20 @@ impl Deliveries {
         self.joining.insert(key, join);
         *self.making.entry(message.group.clone()).or_default() += 1;
         match (&message.group, message.options.from.clone()) {
+            // Orphans that their domain keeps still count.
             (None, _) => {
-                // Orphans that their domain keeps still count.
                 let start = self.config.policies.start(&message.domain, now());
                 self.make_binding(message, join, start, ctx);
             }
             (Some(_), None) => {
-                let start = at(self.groups.head().saturating_add(1));
+                let start = from_seq(self.groups.head().saturating_add(1));
                 self.make_binding(message, join, start, ctx);
             }
             (Some(_), Some(from)) => {
                 let store = self.store.clone();
                 let found = async move { start_seq(&store, from).await };
                 ctx.spawn(found.into_actor(self).map(move |found, deliveries, ctx| match found {
-                    Ok(seq) => deliveries.make_binding(message, join, at(seq), ctx),
+                    Ok(seq) => deliveries.make_binding(message, join, from_seq(seq), ctx),
                     Err(fault) => {
                         deliveries.end_join(&message, join);
                         refuse(&message, fault);
@@ -165,6 +165,11 @@ impl Deliveries {
     }
 }
 
+/// In all domains alike.
+fn from_seq(seq: u64) -> Start {
+    Start { seq, domains: Vec::new() }
+}
+
 /// The first round of a group that was just made: above those of one of its name, if that was removed by halves.
 pub(super) async fn made_group(store: &Store, name: Option<&Name>) -> u32 {
     let Some(name) = name else { return 1 };
@@ -175,11 +180,6 @@ pub(super) async fn made_group(store: &Store, name: Option<&Name>) -> u32 {
             1
         }
     }
-}
-
-/// From this number on, whatever the domain.
-fn at(seq: u64) -> Start {
-    Start { seq, domains: Vec::new() }
 }
 
 /// The consumer doesn't come to be: its link forgets the number.

@@ -44,6 +44,12 @@ impl Leases {
         Some(token)
     }
 
+    /// Until when the claim is held.
+    #[must_use]
+    pub fn end(&self, token: Token) -> Option<u64> {
+        self.ends.get(&token).copied()
+    }
+
     /// When the next lease ends.
     #[must_use]
     pub fn next(&self) -> Option<u64> {

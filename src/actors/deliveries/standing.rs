@@ -6,12 +6,13 @@ use super::{
     Deliveries,
     message::{GroupStanding, Holder, Holders, Standings},
 };
+use crate::actors::clock::Now;
 
 impl Handler<Holders> for Deliveries {
     type Result = Vec<Holder>;
 
     fn handle(&mut self, message: Holders, _: &mut Self::Context) -> Self::Result {
-        self.groups.holders(message.0)
+        self.groups.holders(message.0, Now::read())
     }
 }
 

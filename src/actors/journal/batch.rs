@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{
     amend::{self, Deleting},
+    collect::{self, Fate},
     due,
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
@@ -52,6 +53,8 @@ pub enum ReplyTo {
     },
     /// The scheduler, how many of what is due ran.
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
+    /// The collector, what became of each event that it found.
+    Collector(oneshot::Sender<Result<Vec<(EventId, Fate)>, Fault>>),
     /// The keeper, what came of its sweep.
     Keeper(oneshot::Sender<Result<Swept, Fault>>),
     /// The link that asked for a deletion.
@@ -131,6 +134,7 @@ impl Job {
         match &self.write {
             Write::Batch { events, .. } => events.len(),
             Write::RunDue { events, .. } => events.len(),
+            Write::Collect { events, .. } => events.len(),
             _ => 1,
         }
     }
@@ -196,6 +200,10 @@ impl Batch {
             Write::Schedule { event, due, .. } => {
                 event.timestamp = due::stored_at(now);
                 Events::Later(due::of(event, *due))
+            }
+            Write::Collect { events, .. } => {
+                collect::place(events, sequence, now);
+                Events::None
             }
             Write::RunDue { events, .. } => {
                 due::place(events, sequence, now);
@@ -275,6 +283,10 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             ReplyTo::Scheduler(done) => {
                 // A scheduler that is gone is part of a core that restarts.
                 let _ = done.send(due::ran(result, &mut told.committed, metrics));
+            }
+            ReplyTo::Collector(done) => {
+                // The same holds for a collector.
+                let _ = done.send(collect::collected(result, &mut told, metrics));
             }
             ReplyTo::Keeper(done) => sweeps::swept(done, result, &mut told),
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),

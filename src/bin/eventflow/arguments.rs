@@ -18,6 +18,7 @@ use crate::{
     hub::Hub,
     log::Log,
     manual::{Completions, Docs, Man},
+    nudge::Nudge,
     parse::{duration, hub_address},
     pids::Pids,
     publish::Publish,
@@ -190,6 +191,7 @@ pub(crate) enum Command {
     Associate(Associate),
     Dissociate(Dissociate),
     Delete(Delete),
+    Nudge(Nudge),
     Group(Group),
     Backlog(backlog::Arguments),
     Dead(Dead),
@@ -217,6 +219,7 @@ impl Command {
             | Self::Log(Log { timeout, .. })
             | Self::Pids(Pids { timeout, .. })
             | Self::State(state::Arguments { timeout, .. })
+            | Self::Nudge(Nudge { timeout, .. })
             | Self::Backlog(backlog::Arguments { timeout, .. })
             | Self::Delete(Delete { timeout, .. }) => (false, Some(*timeout)),
             Self::Associate(Associate { link }) | Self::Dissociate(Dissociate { link }) => {

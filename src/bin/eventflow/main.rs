@@ -21,6 +21,7 @@ mod hub;
 mod log;
 mod manual;
 mod ndjson;
+mod nudge;
 mod output;
 mod parse;
 mod pids;
@@ -101,6 +102,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::State(arguments) => state::run(arguments, link()?, printer, stop).await,
         Command::Associate(arguments) => association::associate(arguments, link()?, printer, stop).await,
         Command::Dissociate(arguments) => association::dissociate(arguments, link()?, printer, stop).await,
+        Command::Nudge(arguments) => nudge::run(arguments, link()?, printer, stop).await,
         Command::Delete(arguments) => delete::run(arguments, link()?, printer, stop).await,
         Command::Group(arguments) => group::run(arguments, link()?, printer, stop).await,
         Command::Backlog(arguments) => backlog::run(arguments, link()?, printer, stop).await,

@@ -59,6 +59,7 @@ pub(super) async fn write(
             | Write::Purge { .. }
             | Write::RemoveGroup { .. }
             | Write::Take { .. }
+            | Write::Collect { .. }
             | Write::Claim { .. }
             | Write::Associate { .. }
             | Write::Dissociate { .. }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::table;
-use crate::support::{PATIENCE, TestHub};
+use crate::support::{PATIENCE, TestHub, npm::Npm};
 
 pub struct Place {
     pub spoke: Spoke,
@@ -50,6 +50,11 @@ impl Place {
     pub async fn event_of(&self, domain: &str, pid: &str, id: &str, name: &str, data: Value) {
         let publish = Publish::new(domain.to_owned(), name.to_owned(), pid.to_owned()).id(id.to_owned());
         self.spoke.publish(publish.data(&data).unwrap()).await.unwrap();
+    }
+
+    /// An event that another program has committed into the hub's database.
+    pub async fn committed(&self, id: &str) {
+        Npm::of(&self.hub).await.publish(id, "orders", "created", "order-1").await;
     }
 
     /// The credentials of the commands.

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use super::{Binding, Group};
 use crate::{
-    actors::deliveries::{
-        message::{GroupStanding, Holder},
-        pending::Oldest,
+    actors::{
+        clock::Now,
+        deliveries::{
+            message::{GroupStanding, Holder},
+            pending::Oldest,
+        },
     },
     wire::{ConsumerInfo, MOST_LISTED},
 };
@@ -54,15 +57,17 @@ impl Group {
 
     /// Who holds the event of this sequence number.
     #[must_use]
-    pub fn holder(&self, seq: u64) -> Option<Holder> {
-        let claim = self.taken.get(&seq).and_then(|token| self.claims.get(token))?;
+    pub fn holder(&self, seq: u64, now: Now) -> Option<Holder> {
+        let token = self.taken.get(&seq)?;
+        let claim = self.claims.get(token)?;
+        let left = self.leases.end(*token).map(|end| end.saturating_sub(now.steady));
         (!claim.reserving).then(|| Holder {
             group: self.identity.name.clone(),
             consumer: claim.uid.clone(),
             round: claim.round,
             attempts: claim.attempts,
             since: claim.started,
-            until: None,
+            until: left.map(|left| now.wall.saturating_add_unsigned(left)),
         })
     }
 

@@ -1,7 +1,10 @@
 //! How groups stand, and who holds an event.
 
 use super::{Group, GroupNo, Groups, Name};
-use crate::actors::deliveries::message::{GroupStanding, Holder};
+use crate::actors::{
+    clock::Now,
+    deliveries::message::{GroupStanding, Holder},
+};
 
 impl Groups {
     /// How they stand: the default group first, then the others by name; or one of them, with its consumers.
@@ -22,8 +25,8 @@ impl Groups {
 
     /// Who holds the event of this sequence number, in each group.
     #[must_use]
-    pub fn holders(&self, seq: u64) -> Vec<Holder> {
-        self.iter().filter_map(|group| group.holder(seq)).collect()
+    pub fn holders(&self, seq: u64, now: Now) -> Vec<Holder> {
+        self.iter().filter_map(|group| group.holder(seq, now)).collect()
     }
 
     /// When the oldest event was dispatched that waits or is in somebody's hands, by its number; in any group.

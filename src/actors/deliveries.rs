@@ -17,6 +17,8 @@ mod leases;
 mod letters;
 mod message;
 mod npm;
+mod order;
+mod ordered;
 mod outcomes;
 mod pages;
 mod pending;
@@ -269,6 +271,12 @@ impl Deliveries {
         for (no, page) in effects.due {
             self.read_retries(no, page, ctx);
         }
+        for (no, page) in effects.held_back {
+            self.read_held_back(no, page, ctx);
+        }
+        for (no, page) in effects.lanes {
+            self.read_lane(no, page, ctx);
+        }
         self.set_timer(ctx);
     }
 }
@@ -293,9 +301,11 @@ impl Handler<Consume> for Deliveries {
 impl Handler<Stop> for Deliveries {
     type Result = ();
 
-    fn handle(&mut self, message: Stop, _: &mut Self::Context) {
+    fn handle(&mut self, message: Stop, ctx: &mut Self::Context) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
-        self.groups.stop(key);
+        let mut effects = Effects::default();
+        self.groups.stop(key, Now::read(), &mut effects);
+        self.apply(effects, ctx);
         self.joining.remove(&key);
         message.outlet.answer(message.req, Ok(Answer::Done));
     }
@@ -360,7 +370,7 @@ impl Handler<Recorded> for Deliveries {
                 self.tell(&event_id, self.groups.name_of(token).cloned());
             }
             if result.is_err() && !again {
-                self.groups.be_unsure(token);
+                self.groups.refused(token);
             }
             match outcome.filter(|_| result.is_ok()) {
                 Some(outcome) => self.metrics.hub().outcomes.of(metrics::Ended::from(outcome)).inc(),

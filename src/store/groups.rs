@@ -83,8 +83,8 @@ pub struct Redriven {
 /// Where a list of pids that hold back others goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeldKey {
-    /// Those of events that wait for an attempt, after this pid.
-    Retrying(Pid),
+    /// Those of events that wait for an attempt, after this pid and number.
+    Retrying(Pid, u64),
     /// Those of dead events, after this number.
     Dead(u64),
 }
@@ -135,10 +135,10 @@ impl Store {
         count.await.map_err(refused("count what waits for another attempt and what is dead"))
     }
 
-    /// A page of the pids whose later events a group with key order must not hand out, each with the lowest number that
-    /// holds them back: those of events that wait for an attempt, then, `with_dead`, those of dead events. A pid may
-    /// come several times; its lowest number counts. At most `limit`, but at least one if there is any. The key leads
-    /// to the next page; none: that was the last.
+    /// A page of the pids whose later events a group with key order must not hand out, each with the number that holds
+    /// them back: those of events that wait for an attempt, then, `with_dead`, those of dead events. A pid comes once
+    /// for each of them. At most `limit`, but at least one if there is any. The key leads to the next page; none: that
+    /// was the last.
     ///
     /// # Errors
     /// Whatever the database says.
@@ -155,15 +155,15 @@ impl Store {
             let mut held = Vec::new();
             if !matches!(after, Some(HeldKey::Dead(_))) {
                 let after = match after {
-                    Some(HeldKey::Retrying(pid)) => pid.as_str(),
-                    _ => "",
+                    Some(HeldKey::Retrying(pid, seq)) => (pid.as_str(), *seq),
+                    _ => ("", 0),
                 };
                 let (sql, values) = retrying(hub, group, after, limit);
                 let rows = self.readers.query_all_raw(statement(sql, values)).await?;
                 held = rows.iter().map(held_of).collect::<Result<_, DbErr>>()?;
                 if held.len() >= limit || !with_dead {
                     let last = held.last().filter(|_| held.len() >= limit);
-                    let next = last.map(|(pid, _)| HeldKey::Retrying(pid.clone()));
+                    let next = last.map(|(pid, seq)| HeldKey::Retrying(pid.clone(), *seq));
                     return Ok((held, next));
                 }
             }
@@ -187,12 +187,19 @@ impl Store {
 pub(super) const RETRYING: &str =
     "SELECT count(*), min(seq) FROM v1_retry INDEXED BY v1_retry_due WHERE hub = ? AND grp = ?";
 
-/// Pids of what waits for an attempt, from the index `v1_retry_pid` alone.
-pub(super) fn retrying(hub: &Uid, group: GroupKey<'_>, after: &str, limit: usize) -> (String, Vec<Value>) {
-    let sql = "SELECT pid, min(seq) FROM v1_retry INDEXED BY v1_retry_pid WHERE hub = ? AND grp = ? AND pid > ? \
-               GROUP BY pid ORDER BY pid LIMIT ?";
-    let limit = signed(limit as u64);
-    (sql.to_owned(), vec![hub.as_str().into(), group.name.into(), after.into(), limit.into()])
+/// Pids of what waits for an attempt, from the index `v1_retry_pid` alone. `>=` lets it skip what came before, the rest
+/// sorts out the same pid.
+pub(super) fn retrying(
+    hub: &Uid,
+    group: GroupKey<'_>,
+    (pid, seq): (&str, u64),
+    limit: usize,
+) -> (String, Vec<Value>) {
+    let sql = "SELECT pid, seq FROM v1_retry INDEXED BY v1_retry_pid WHERE hub = ? AND grp = ? AND pid >= ? \
+               AND (pid > ? OR seq > ?) ORDER BY pid, seq LIMIT ?";
+    let (hub, group) = (hub.as_str().into(), group.name.into());
+    let (seq, limit) = (signed(seq).into(), signed(limit as u64).into());
+    (sql.to_owned(), vec![hub, group, pid.into(), pid.into(), seq, limit])
 }
 
 /// Pids of dead events, by number.

@@ -7,7 +7,7 @@ use super::{
     events::{EVENT, event_of, page_with, patterns as narrow},
     sql::{ours, refused, signed, statement, unsigned},
 };
-use crate::event::{Event, Pattern, Uid};
+use crate::event::{Event, Pattern, Pid, Uid};
 
 /// Rows that are looked at for one page, whether they are open and match or not: of a named group nearly all may have
 /// their outcome, and a pattern may match nothing.
@@ -73,6 +73,36 @@ impl Store {
             Ok(OpenPage { events, scanned, more: is_cut || until.is_some() })
         };
         read.await.map_err(refused("read the open events"))
+    }
+
+    /// The same of one process, whatever the domain and the name: what is above the first number and not above the second.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn open_of_pid(
+        &self,
+        hub: &Uid,
+        group: GroupKey<'_>,
+        pid: &Pid,
+        (after, upto): (u64, u64),
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<OpenPage, StoreError> {
+        let read = async {
+            let until = until(&self.readers, hub, group, after).await?.map_or(upto, |until| until.min(upto));
+            let mut values = Vec::new();
+            let mut tail = open_rows(hub, group, after, Some(until), &mut values);
+            tail.push_str(" AND e.pid = ? ORDER BY p.seq");
+            values.push(pid.as_str().into());
+            let (columns, own) = columns(group);
+            let (rows, is_cut) =
+                page_with(&self.readers, (&columns, own), &tail, values, limit, max_bytes).await?;
+            let open = |row: &QueryResult| open_of(row, group.round);
+            let events: Vec<OpenEvent> = rows.iter().map(open).collect::<Result<_, DbErr>>()?;
+            let scanned = events.last().filter(|_| is_cut).map_or(until, |last| last.seq);
+            Ok(OpenPage { events, scanned, more: scanned < upto })
+        };
+        read.await.map_err(refused("read the open events of a process"))
     }
 }
 

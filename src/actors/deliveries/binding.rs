@@ -1,5 +1,6 @@
 //! One binding's queue: what its consumers are to get next, a window in memory over what the database holds.
 
+mod ordered;
 #[cfg(test)]
 mod tests;
 
@@ -219,6 +220,12 @@ impl Binding {
             Some((first, _)) => self.loaded.min(first.saturating_sub(1)),
             None => self.loaded,
         }
+    }
+
+    /// Everything at or below it was considered.
+    #[must_use]
+    pub fn loaded(&self) -> u64 {
+        self.loaded
     }
 
     /// The oldest event that waits in memory.

@@ -148,7 +148,7 @@ impl Deliveries {
         }
         let write = Write::SetGroup { name: asked.name(), settings: own.clone(), at: now() };
         let group = asked.group.clone();
-        let done = move |deliveries: &mut Self, _, round, _: &mut Context<Self>| {
+        let done = move |deliveries: &mut Self, _, round, ctx: &mut Context<Self>| {
             let policy = deliveries.config.policy.with(&own);
             let no = match group {
                 None => GroupNo::DEFAULT,
@@ -156,6 +156,11 @@ impl Deliveries {
             };
             let settings = Some(policy.settings());
             deliveries.groups.set(no, own, policy);
+            // What a change of the order has put back is read at once.
+            let mut effects = Effects::default();
+            deliveries.groups.want_pages(&mut effects);
+            deliveries.groups.due(Now::read(), &mut effects);
+            deliveries.apply(effects, ctx);
             Ok(GroupChanged { settings, events: 0 })
         };
         self.alter(asked, write, done, ctx);

@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{binding::PageWanted, groups::GroupNo, retries::RetriesWanted};
+use super::{
+    binding::PageWanted,
+    groups::GroupNo,
+    order::{HeldWanted, LaneWanted},
+    retries::RetriesWanted,
+};
 use crate::{
     actors::{
         dispatched::Dispatched,
@@ -110,6 +115,10 @@ pub struct Effects {
     pub pages: Vec<(i64, PageWanted)>,
     /// Pages to read of what is due for a retry, by group.
     pub due: Vec<(GroupNo, RetriesWanted)>,
+    /// Pages to read of what holds back others of its process, by group.
+    pub held_back: Vec<(GroupNo, HeldWanted)>,
+    /// Pages to read of the events of one process, by group.
+    pub lanes: Vec<(GroupNo, LaneWanted)>,
     /// Claims of named groups that began.
     pub named: Vec<(Token, GroupNo)>,
     /// Links that had all that they may hold and now have less: consumers of other groups than this one may have waited

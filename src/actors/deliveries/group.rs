@@ -6,6 +6,7 @@ mod count;
 mod cursor;
 mod deleted;
 mod ends;
+mod ordered;
 mod retrying;
 mod shared;
 mod standing;
@@ -28,6 +29,7 @@ use super::{
     guards::Guards,
     leases::Leases,
     letters::Letters,
+    order::Order,
     pending::Pending,
     policy::Policy,
     retries::Retries,
@@ -75,6 +77,10 @@ struct Settling {
     waits: Option<(Outlet, Req)>,
     /// When the next attempt is due; none: it has its outcome.
     due: Option<i64>,
+    /// Its outcome is that it is dead.
+    is_dead: bool,
+    /// The database has something else of it.
+    refused: bool,
 }
 
 /// Which group it is.
@@ -128,6 +134,8 @@ pub struct Group {
     /// Consumers that take events.
     active: usize,
     letters: Letters,
+    /// Whose turn it is, if it keeps the order of keys.
+    order: Option<Box<Order>>,
 }
 
 impl Group {
@@ -139,7 +147,7 @@ impl Group {
         shared.letters.go_to(identity.no, policy.dead_letter.as_ref());
         // The same in each test.
         let dice = Rng::with_seed(shared.seed);
-        Self {
+        let mut group = Self {
             identity,
             policy,
             cursor: Cursor::at(cursor),
@@ -162,7 +170,10 @@ impl Group {
             draining: shared.draining,
             active: 0,
             letters: shared.letters.clone(),
-        }
+            order: None,
+        };
+        group.order = group.new_order();
+        group
     }
 
     /// Which group it is.
@@ -180,7 +191,11 @@ impl Group {
     /// From now on it does that.
     pub fn set_policy(&mut self, policy: Policy) {
         self.letters.go_to(self.identity.no, policy.dead_letter.as_ref());
+        let before = self.order_wanted();
         self.policy = policy;
+        if self.order_wanted() != before {
+            self.begin_order();
+        }
     }
 
     fn is_default(&self) -> bool {
@@ -212,6 +227,7 @@ impl Group {
             }
             self.active += 1;
             self.consumers.insert(key, consumer);
+            self.want_order(effects);
             self.offer_turn(key, now, effects);
             self.want_page(binding, effects);
         }
@@ -259,7 +275,8 @@ impl Group {
         // What has a row of its own is found by that.
         let is_new = |token: &Token| self.claims.get(token).is_some_and(|claim| claim.due.is_none());
         let taken = self.taken.iter().find(|(_, token)| is_new(token)).map(|(seq, _)| *seq);
-        let open = [taken, self.guards.first()].into_iter().flatten().min();
+        let kept = self.order.as_ref().and_then(|order| order.lowest());
+        let open = [taken, self.guards.first(), kept].into_iter().flatten().min();
         Some(open.map_or(floor, |seq| floor.min(seq.saturating_sub(1))))
     }
 
@@ -270,7 +287,9 @@ impl Group {
 
     /// Whether nobody has it, and it doesn't wait for the end of npm spokes' time.
     fn is_nobodys(&self, seq: u64) -> bool {
-        !self.taken.contains_key(&seq) && !self.guards.keeps(seq)
+        !self.taken.contains_key(&seq)
+            && !self.guards.keeps(seq)
+            && self.order.as_ref().is_none_or(|order| !order.holds(seq))
     }
 
     /// The last event that was dispatched.
@@ -295,10 +314,12 @@ impl Group {
             } else {
                 self.pending.came(event.seq);
             }
+            self.lag_in_order(&matched);
             let bindings = &mut self.bindings;
             matched.retain(|id| bindings.get_mut(id).is_some_and(|binding| binding.arrive(event)));
             let told = npm.remove(&event.seq);
-            if event.shared || told.is_some() {
+            // npm knows the default group alone.
+            if self.is_default() && (event.shared || told.is_some()) {
                 self.share(event, told.unwrap_or_default(), &matched, now, effects);
             } else if !matched.is_empty() {
                 self.place(Waiting::new(event.clone(), self.round()), &matched, now, effects);
@@ -307,6 +328,7 @@ impl Group {
         if let Some(last) = events.last() {
             self.passed(last.seq, effects);
         }
+        self.run_lanes(now, effects);
     }
 
     /// All that was dispatched up to `seq` went by.
@@ -325,6 +347,7 @@ impl Group {
                 self.place(waiting, &[id], now, effects);
             }
         }
+        self.run_lanes(now, effects);
         self.want_page(id, effects);
     }
 
@@ -343,11 +366,12 @@ impl Group {
 
     /// Asks for all pages that are wanted and not under way.
     pub fn want_pages(&mut self, effects: &mut Effects) {
-        if !self.may_read() {
-            return;
-        }
+        self.want_order(effects);
+        let Some(limit) = self.may_read() else { return };
         for (id, binding) in &mut self.bindings {
-            if let Some(page) = binding.want_page() {
+            if binding.loaded() <= limit
+                && let Some(page) = binding.want_page()
+            {
                 effects.pages.push((*id, page));
             }
         }
@@ -360,7 +384,16 @@ impl Group {
 
     /// Hands an event to a consumer with credit of one of these bindings, or keeps it for all of them.
     fn place(&mut self, waiting: Waiting, bindings: &[i64], now: Now, effects: &mut Effects) {
+        if self.order.is_some() {
+            self.place_in_order(waiting, bindings, false, now, effects);
+            return;
+        }
         let Some(waiting) = self.not_yet(waiting, now) else { return };
+        self.place_freely(waiting, bindings, now, effects);
+    }
+
+    /// The same for one whose turn it is.
+    fn place_freely(&mut self, waiting: Waiting, bindings: &[i64], now: Now, effects: &mut Effects) {
         if waiting.due.is_some() {
             self.place_again(waiting, bindings, now, effects);
             return;
@@ -378,7 +411,7 @@ impl Group {
 
     /// A consumer with credit of one of these bindings.
     fn ready_for(&mut self, bindings: &[i64]) -> Option<ConsumerKey> {
-        if self.draining {
+        if self.draining || self.has_no_turns() {
             return None;
         }
         bindings.iter().find_map(|id| self.next_ready(*id))
@@ -406,6 +439,10 @@ impl Group {
             return;
         }
         let id = consumer.binding;
+        if self.has_no_turns() {
+            return;
+        }
+        let Some(consumer) = self.consumers.get_mut(&key) else { return };
         if !consumer.queued {
             consumer.queued = true;
             if let Some(binding) = self.bindings.get_mut(&id) {
@@ -414,7 +451,9 @@ impl Group {
         }
         while let Some(key) = self.next_ready(id) {
             let Some(waiting) = self.next_waiting(id) else { break };
-            if !self.taken.contains_key(&waiting.event.seq) {
+            if !self.taken.contains_key(&waiting.event.seq)
+                && let Some(waiting) = self.in_turn(waiting)
+            {
                 self.hand_out(key, waiting, now, effects);
             }
         }
@@ -449,6 +488,9 @@ impl Group {
             self.leases.hold(token, now.steady + lease);
         }
         self.taken.insert(event.seq, token);
+        if let Some(order) = &mut self.order {
+            order.handed(event.seq);
+        }
         if self.bindings.len() > 1 {
             self.each_matching(&event, |binding| binding.forget(event.seq));
         }
@@ -491,24 +533,30 @@ impl Group {
     }
 
     fn want_page(&mut self, id: i64, effects: &mut Effects) {
-        if !self.may_read() {
-            return;
-        }
-        if let Some(page) = self.bindings.get_mut(&id).and_then(Binding::want_page) {
+        self.want_lanes(effects);
+        let Some(limit) = self.may_read() else { return };
+        if let Some(page) = self
+            .bindings
+            .get_mut(&id)
+            .filter(|binding| binding.loaded() <= limit)
+            .and_then(Binding::want_page)
+        {
             effects.pages.push((id, page));
         }
     }
 
-    /// Whether a page read now would be true, and of use.
-    fn may_read(&self) -> bool {
-        !self.draining && self.unrecorded_attempts == 0
+    /// Whether a page read now would be true, and of use: for bindings that have come up to there.
+    fn may_read(&self) -> Option<u64> {
+        if self.draining || self.unrecorded_attempts > 0 { None } else { self.may_read_in_order() }
     }
 
     fn leave(&mut self, id: i64, key: ConsumerKey) {
         self.active = self.active.saturating_sub(1);
-        if let Some(binding) = self.bindings.get_mut(&id) {
-            self.retries.give_up(binding.left(key));
-        }
+        let Some(binding) = self.bindings.get_mut(&id) else { return };
+        let kept: Vec<u64> = if self.order.is_some() { binding.kept().collect() } else { Vec::new() };
+        let again = binding.left(key);
+        self.retries.give_up(again.iter().copied());
+        self.left_in_order(id, &kept, &again);
     }
 
     fn leave_turn(&mut self, key: ConsumerKey) {

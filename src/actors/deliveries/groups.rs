@@ -2,6 +2,7 @@
 //! [`Group`] is: this finds the groups that an event, a claim, a binding or a link concerns.
 
 mod changes;
+mod ordered;
 mod standing;
 mod sums;
 #[cfg(test)]
@@ -221,10 +222,15 @@ impl Groups {
     }
 
     /// No more events for this consumer; what it holds stays its own.
-    pub fn stop(&mut self, key: ConsumerKey) {
+    pub fn stop(&mut self, key: ConsumerKey, now: Now, effects: &mut Effects) {
         if !self.default.stop(key) {
-            self.of_link(key.link, |group| _ = group.stop(key));
+            self.of_link(key.link, |group| {
+                if group.stop(key) {
+                    group.run_lanes(now, effects);
+                }
+            });
         }
+        self.follow(now, effects);
     }
 
     /// Whether the link has a consumer of this number, in any group.
@@ -330,9 +336,9 @@ impl Groups {
         waits
     }
 
-    /// An outcome was refused by what others wrote: the count of the claim's group may be off.
-    pub fn be_unsure(&mut self, token: Token) {
-        self.of_token(token).be_unsure();
+    /// What a claim ended with was refused by what others wrote: its group can't go by it.
+    pub fn refused(&mut self, token: Token) {
+        self.of_token(token).refused(token);
     }
 
     /// Attempts of [`Effects::ended`] were recorded, or couldn't be: one of these groups each.
@@ -353,8 +359,9 @@ impl Groups {
     }
 
     /// Events were deleted: nobody gets them any more.
-    pub fn deleted(&mut self, gone: &[Gone], effects: &mut Effects) {
-        self.iter_mut().for_each(|group| group.deleted(gone, effects));
+    pub fn deleted(&mut self, gone: &[Gone], now: Now, effects: &mut Effects) {
+        self.iter_mut().for_each(|group| group.deleted(gone, now, effects));
+        self.follow(now, effects);
     }
 
     /// What is to be done by the clock.

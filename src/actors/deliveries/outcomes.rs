@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use super::{AwaitOutcome, Deleted, Deliveries, ForgetOutcome, effects::Effects};
 use crate::{
     actors::{
+        clock::Now,
         outlet::Owed,
         waiters::{WaitKey, Waiters},
     },
@@ -126,7 +127,7 @@ impl Handler<Deleted> for Deliveries {
 
     fn handle(&mut self, message: Deleted, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
-        self.groups.deleted(&message.gone, &mut effects);
+        self.groups.deleted(&message.gone, Now::read(), &mut effects);
         self.apply(effects, ctx);
         for gone in &message.gone {
             self.awaited.tell_all(&gone.id);

@@ -66,6 +66,8 @@ enum Step {
     Tick,
     Drain,
     Restart,
+    /// The order of keys is asked for, with dead events that block or not, or no longer.
+    Order(Option<bool>),
 }
 
 /// What npm spokes have to do with an event.
@@ -115,20 +117,37 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What may happen besides to a group that keeps the order of keys.
+fn ordered_step() -> impl Strategy<Value = Step> {
+    prop_oneof![40 => step(), 1 => any::<Option<bool>>().prop_map(Step::Order)]
+}
+
+fn play(mut world: World, steps: Vec<Step>) {
+    for step in steps {
+        world.step(step);
+        world.check();
+    }
+    world.run_to_rest();
+    world.check();
+    world.consume_the_rest();
+}
+
 proptest! {
+    #[test]
+    fn of_a_process_one_at_a_time_in_order_and_nothing_is_forgotten(
+        steps in proptest::collection::vec(ordered_step(), 1..250),
+        dead_blocks: bool,
+        link_events in prop_oneof![Just(usize::MAX), 1_usize..6],
+    ) {
+        play(World::ordered(link_events, dead_blocks), steps);
+    }
+
     #[test]
     fn one_holder_one_outcome_and_nothing_is_forgotten(
         steps in proptest::collection::vec(step(), 1..250),
         link_events in prop_oneof![Just(usize::MAX), 1_usize..6],
     ) {
-        let mut world = World::new(link_events);
-        for step in steps {
-            world.step(step);
-            world.check();
-        }
-        world.run_to_rest();
-        world.check();
-        world.consume_the_rest();
+        play(World::new(link_events), steps);
     }
 }
 

@@ -79,7 +79,7 @@ async fn of_group(store: &Store, group: GroupKey<'_>) {
     finds(store, groups::RETRYING.to_owned(), values, &["COVERING INDEX v1_retry_due"]).await;
     let (text, values) = dead::DeadRows { hub: &hub, group: group.name }.count();
     finds(store, text, values, &[dead_index]).await;
-    let (text, values) = groups::retrying(&hub, group, "p1", 9);
+    let (text, values) = groups::retrying(&hub, group, ("p1", 5), 9);
     finds(store, text, values, &["COVERING INDEX v1_retry_pid"]).await;
     let (text, values) = groups::dead(&hub, group, 5, 9);
     finds(store, text, values, &[dead_index]).await;

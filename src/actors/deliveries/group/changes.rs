@@ -30,6 +30,7 @@ impl Group {
         self.cursor.go_to(start_seq.saturating_sub(1));
         self.bindings.values_mut().for_each(|binding| binding.go_to(start_seq));
         self.retries.forget();
+        self.order = self.new_order();
         self.pending.doubt();
         self.want_pages(effects);
     }
@@ -56,6 +57,7 @@ impl Group {
         self.leases = Leases::default();
         self.letters.go_to(self.identity.no, None);
         self.retries.forget();
+        self.order = None;
         self.active = 0;
     }
 

@@ -16,6 +16,7 @@ impl Group {
         self.bindings.values().map(Binding::waiting).sum::<usize>()
             + self.guards.waiting()
             + self.retries.waiting()
+            + self.order.as_ref().map_or(0, |order| order.held())
     }
 
     /// Events that a binding wants, without outcome and in nobody's hands; none until they were counted once.

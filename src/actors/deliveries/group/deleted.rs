@@ -1,12 +1,12 @@
 //! Events that are deleted while they wait or are claimed.
 
 use super::{Effects, Group};
-use crate::store::Gone;
+use crate::{actors::clock::Now, store::Gone};
 
 impl Group {
     /// Events were deleted: who holds one keeps it to the end of the claim, nobody else gets it. An event of the same id
     /// that is published later has a number of its own.
-    pub fn deleted(&mut self, gone: &[Gone], effects: &mut Effects) {
+    pub fn deleted(&mut self, gone: &[Gone], now: Now, effects: &mut Effects) {
         for Gone { domain, name, seq, open, .. } in gone {
             let Some(seq) = *seq else { continue };
             let bindings = &mut self.bindings;
@@ -26,6 +26,9 @@ impl Group {
                 self.deleted.insert(seq);
                 continue;
             }
+            if let Some(order) = &mut self.order {
+                order.ended(seq);
+            }
             self.pending.ended(seq);
             if wanted && *open && !waited {
                 self.pending.went(seq);
@@ -33,6 +36,7 @@ impl Group {
                 self.pending.be_unsure();
             }
         }
+        self.run_lanes(now, effects);
         self.want_pages(effects);
     }
 }

@@ -1,6 +1,6 @@
 //! How claims end: acked, nacked, handed back, over by their lease, or lost with their link.
 
-use super::{Group, Settling};
+use super::{Group, Settling, ordered::Ending};
 use crate::{
     actors::{
         clock::Now,
@@ -69,7 +69,9 @@ impl Group {
         effects: &mut Effects,
     ) -> Option<(Outlet, Req)> {
         let claim = self.claims.get_mut(&token)?;
-        let Settling { waits, due } = claim.settling.take()?;
+        let settling = claim.settling.take()?;
+        let ending = settling.ending(claim.round);
+        let Settling { waits, due, .. } = settling;
         let (key, seq, weight) = (claim.consumer, claim.event.seq, claim.event.weight());
         let holder = self.consumers.get_mut(&key).filter(|_| waits.is_some());
         if again {
@@ -100,7 +102,8 @@ impl Group {
             effects.tell(claim.event, claim.tell);
         }
         self.taken.remove(&seq);
-        self.deleted.remove(&seq);
+        let deleted = self.deleted.remove(&seq);
+        self.ended_in_order(seq, ending, deleted, now, effects);
         self.offer_turn(key, now, effects);
         self.want_retries(now, effects);
         self.forget_if_done(key);
@@ -136,6 +139,7 @@ impl Group {
                 self.give_back(token, now, effects);
             }
         }
+        self.run_lanes(now, effects);
     }
 
     /// Records how the event ends, and with it the claim.
@@ -149,7 +153,8 @@ impl Group {
     ) {
         self.leases.let_go(token);
         let Some(claim) = self.claims.get_mut(&token) else { return };
-        claim.settling = Some(Settling { waits, due: None });
+        let is_dead = outcome == Outcome::Dead;
+        claim.settling = Some(Settling { waits, due: None, is_dead, refused: false });
         let letter =
             attempt.as_ref().and_then(|attempt| self.letters.of(&self.policy, &claim.event, attempt));
         effects.finishes.push(Finish {
@@ -187,6 +192,7 @@ impl Group {
         let holder = self.consumers.get_mut(&key).filter(|_| !self.overdue.contains_key(&token));
         let freed = holder.map_or(0, |consumer| consumer.gave_back(token));
         if self.deleted.remove(&claim.event.seq) {
+            self.ended_in_order(claim.event.seq, Ending::Over, true, now, effects);
             self.freed(key, freed, now, effects);
             return;
         }
@@ -204,7 +210,7 @@ impl Group {
         }
         effects.tell(claim.event.clone(), claim.tell);
         let waiting = Waiting { event: claim.event, attempts, round: claim.round, due: claim.due };
-        self.place(waiting, &matched, now, effects);
+        self.place_back(waiting, &matched, now, effects);
         self.freed(key, freed, now, effects);
     }
 

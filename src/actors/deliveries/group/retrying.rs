@@ -88,6 +88,7 @@ impl Group {
     /// Others have changed what waits for a retry: what is due is looked for from the start.
     pub fn look_at_retries(&mut self, now: Now, effects: &mut Effects) {
         self.retries.look_again();
+        self.load_order_again(effects);
         self.want_retries(now, effects);
     }
 
@@ -230,7 +231,7 @@ impl Group {
             None => self.policy.back_off(attempt.number, self.dice.f64()),
         };
         let due = now.wall.saturating_add(wait);
-        claim.settling = Some(Settling { waits, due: Some(due) });
+        claim.settling = Some(Settling { waits, due: Some(due), is_dead: false, refused: false });
         effects.retries.push(Retry {
             token,
             event_id: claim.event.event.id.clone(),

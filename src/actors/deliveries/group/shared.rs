@@ -60,6 +60,7 @@ impl Group {
     /// What time brings: ends of leases, retries, and what npm spokes had their time for.
     pub fn due(&mut self, now: Now, effects: &mut Effects) {
         self.time_passed(now, effects);
+        self.run_lanes(now, effects);
         let mut matched = Vec::new();
         for waiting in self.guards.due(now.wall) {
             self.matching(&waiting.event, &mut matched);

@@ -80,7 +80,8 @@ impl Group {
             Oldest::Nothing => None,
             // Memory has the oldest, if it has any; else all that is known is where they begin.
             Oldest::Unknown => {
-                let first = self.bindings.values().filter_map(Binding::first).min();
+                let kept = self.order.as_ref().and_then(|order| order.lowest());
+                let first = self.bindings.values().filter_map(Binding::first).chain(kept).min();
                 first.or_else(|| self.floor().filter(|floor| *floor < self.head).map(|floor| floor + 1))
             }
         };

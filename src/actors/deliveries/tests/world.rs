@@ -4,6 +4,7 @@
 mod applied;
 mod counted;
 mod npm;
+mod ordered;
 mod retried;
 
 use std::{
@@ -11,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use self::retried::DueReading;
+use self::{ordered::Ordered, retried::DueReading};
 use super::{
     super::{
         binding::{Binding, Page, PageWanted, Waiting},
@@ -39,6 +40,7 @@ use crate::{
 };
 
 const DOMAINS: [&str; 2] = ["a", "b"];
+const PIDS: usize = 4;
 const PATTERNS: [&str; 3] = ["*", "a", "b"];
 /// Rows of a page.
 const PAGE: usize = 4;
@@ -134,6 +136,7 @@ pub struct World {
     made: u64,
     link_bytes: usize,
     draining: bool,
+    ordered: Ordered,
 }
 
 impl World {
@@ -211,9 +214,10 @@ impl World {
                 }
             }
             Step::Publish { domain, events, npm } => {
-                for _ in 0..events {
+                let npm = if self.ordered.is_named { Npm::No } else { npm };
+                for nth in 0..events {
                     self.seq += 1;
-                    let event = event(self.seq, domain % DOMAINS.len(), npm);
+                    let event = event(self.seq, domain % DOMAINS.len(), pid_of(domain, nth), npm);
                     let told = npm == Npm::Elsewhere;
                     self.rows.insert(self.seq, Row::new(event.clone(), told));
                     self.on_the_way.push_back(Way::Event(event, npm));
@@ -221,9 +225,12 @@ impl World {
             }
             Step::NpmClaims(which) => self.npm_claims(which),
             Step::TellLate(which) => {
-                self.group.npm_came();
-                self.tell_late(which, &mut effects);
+                if !self.ordered.is_named {
+                    self.group.npm_came();
+                    self.tell_late(which, &mut effects);
+                }
             }
+            Step::Order(order) => self.set_order(order),
             Step::Delete(which) => {
                 let mut open: Vec<_> = self.rows.values_mut().filter(|row| row.open).collect();
                 if let Some(at) = which.checked_rem(open.len()) {
@@ -236,6 +243,7 @@ impl World {
             Step::Read(which) => {
                 self.read(which);
                 self.read_due(which);
+                self.read_ordered(which);
                 self.read_marks();
             }
             Step::Page(which) => {
@@ -249,6 +257,7 @@ impl World {
                     self.group.page(binding, page, self.now, &mut effects);
                 }
                 self.due_page(which, &mut effects);
+                self.ordered_page(which, &mut effects);
             }
             Step::PageFails(which) => {
                 if !self.pages.is_empty() {
@@ -256,6 +265,7 @@ impl World {
                     self.group.page_failed(page.binding, page.wanted.ticket);
                 }
                 self.due_page_fails(which);
+                self.ordered_page_fails(which);
             }
             Step::Ack(which) => self.settle(which, Verdict::Ack, &mut effects),
             Step::Nack { which, delay, is_final } => {
@@ -292,6 +302,7 @@ impl World {
                     self.apply(std::mem::take(&mut effects));
                 }
                 if std::mem::take(&mut self.redriven) {
+                    self.ordered.untold.clear();
                     self.group.look_at_retries(self.now, &mut effects);
                 }
                 for (token, won) in std::mem::take(&mut self.reserved) {
@@ -347,7 +358,7 @@ impl World {
             let before = (self.pages.len(), self.held.len(), self.settling.len(), self.on_the_way.len());
             self.step(Step::Dispatch);
             self.step(Step::Tick);
-            for _ in 0..self.pages.len() + self.due_pages.len() {
+            for _ in 0..self.pages.len() + self.due_pages.len() + self.ordered.pages() {
                 self.step(Step::Read(0));
                 self.step(Step::Page(1));
             }
@@ -362,6 +373,7 @@ impl World {
             self.step(Step::Recorded);
             let idle = self.pages.is_empty()
                 && self.due_pages.is_empty()
+                && self.ordered.pages() == 0
                 && self.held.is_empty()
                 && self.settling.is_empty()
                 && !self.any_is_to_be_retried();
@@ -375,7 +387,8 @@ impl World {
                 for (seq, row) in self.rows.iter().filter(|(_, row)| row.is_open()) {
                     let wished =
                         self.wishes.iter().find(|wish| live.contains(&wish.id) && wish.wants(&row.event));
-                    assert!(wished.is_none(), "event {seq} waits though a consumer of it is ready");
+                    let waits_rightly = wished.is_none() || self.is_held_back(*seq);
+                    assert!(waits_rightly, "event {seq} waits though a consumer of it is ready");
                 }
                 self.check_count();
                 return;
@@ -390,7 +403,9 @@ impl World {
             self.join(id, None, 3, 1);
         }
         self.run_to_rest();
-        assert!(self.rows.values().all(|row| !row.is_open() || !self.wanted(row)));
+        let waits_rightly =
+            |(seq, row): (&u64, &Row)| !row.is_open() || !self.wanted(row) || self.is_held_back(*seq);
+        assert!(self.rows.iter().all(waits_rightly));
     }
 
     fn wanted(&self, row: &Row) -> bool {
@@ -457,7 +472,7 @@ impl World {
                     let events: Vec<_> = came.into_iter().map(|(event, _)| event).collect();
                     self.group.dispatch(&events, told, self.now, &mut effects);
                 }
-                Way::Deleted(gone) => self.group.deleted(&[gone], &mut effects),
+                Way::Deleted(gone) => self.group.deleted(&[gone], self.now, &mut effects),
             }
             self.apply(effects);
         }
@@ -512,11 +527,12 @@ impl World {
     }
 }
 
-/// A default group whose tokens start after this one.
-fn group(last: Token, head: u64, link_bytes: usize) -> Group {
+/// A group whose tokens start after this one: the default one, or one that may keep the order of keys.
+fn group(last: Token, head: u64, link_bytes: usize, ordered: &Ordered) -> Group {
     let (tokens, budget) = (Tokens::after(last), Budget::new(link_bytes));
-    let identity = Identity { no: GroupNo::DEFAULT, name: None, round: 1 };
-    let policy = Policy { max_attempts: MAX_ATTEMPTS, delay: 2_000, max_delay: 5_000, ..Policy::default() };
+    let name = ordered.is_named.then(|| crate::event::Group::parse("ordered").unwrap());
+    let identity = Identity { no: GroupNo::DEFAULT, name, round: 1 };
+    let policy = ordered.policy();
     let letters = Letters::new(1_000);
     Group::new(identity, policy, 0, &Shared { tokens, budget, letters, seed: 7, head, draining: false })
 }
@@ -538,16 +554,21 @@ fn gone(event: &Dispatched, open: bool) -> Gone {
 
 /// All of one weight.
 fn dispatched(seq: u64, domain: usize) -> Arc<Dispatched> {
-    event(seq, domain, Npm::No)
+    event(seq, domain, 0, Npm::No)
 }
 
-fn event(seq: u64, domain: usize, npm: Npm) -> Arc<Dispatched> {
+/// Which process the nth of some events is of.
+fn pid_of(domain: usize, nth: usize) -> usize {
+    (domain / 2 + nth * (domain / 8 % 3)) % PIDS
+}
+
+fn event(seq: u64, domain: usize, pid: usize, npm: Npm) -> Arc<Dispatched> {
     let event = Event {
         id: EventId::parse(format!("e{seq:09}")).unwrap(),
         timestamp: 0,
         domain: Domain::parse(DOMAINS[domain]).unwrap(),
         name: Name::parse("n").unwrap(),
-        pid: Pid::parse("p").unwrap(),
+        pid: Pid::parse(format!("p{pid}")).unwrap(),
         rid: None,
         data: Data::parse("{}").unwrap(),
     };

@@ -43,6 +43,7 @@ impl World {
             self.due_pages.push(DueReading { wanted, read: None });
             assert_eq!(self.due_pages.len(), 1, "one page at a time");
         }
+        self.ordered.wanted(effects.held_back, effects.lanes);
         for (binding, wanted) in effects.pages {
             let reads = self.pages.iter().filter(|page| page.binding == binding).count();
             assert!(reads < 50, "pages of one binding pile up");
@@ -71,6 +72,7 @@ impl World {
         assert!(row.due.is_none_or(|due| due <= self.now.wall), "event {seq} isn't due");
         let coming = |way: &Way| matches!(way, Way::Event(event, _) if event.seq == seq);
         assert!(!self.on_the_way.iter().any(coming), "event {seq} isn't dispatched yet");
+        self.is_in_order(seq);
         let overdue = self.overdue.values().filter(|holder| **holder == key).count();
         let holds = overdue + self.held.values().filter(|(holder, ..)| *holder == key).count();
         // One that the database was asked for took its place then; a refused ack may have brought back another since.
@@ -86,7 +88,8 @@ impl World {
     /// A new group from what the database holds; all else is gone.
     pub(super) fn restart(&mut self) {
         self.epoch += 1;
-        self.group = group(self.epoch << 32, self.seq, self.link_bytes);
+        self.group = group(self.epoch << 32, self.seq, self.link_bytes, &self.ordered);
+        self.ordered.restart();
         for Wish { id, pattern, start } in &self.wishes {
             self.group.bind(*id, Binding::new(pattern.clone(), Pattern::any(), *start, self.cursor));
         }

@@ -61,6 +61,7 @@ impl World {
             (row.open, row.dead, row.due, row.attempts) = (true, false, Some(now), 0);
             row.round += 1;
             self.counted.insert(**seq, 0);
+            self.ordered.untold.insert(**seq);
             self.redriven = true;
         }
     }
@@ -130,6 +131,9 @@ impl World {
                 self.wishes.iter().any(|wish| wish.id == member.binding && wish.wants(&row.event))
             })
         };
-        self.rows.values().any(|row| row.is_open() && row.due.is_some() && live(row))
+        let waits = |(seq, row): (&u64, &Row)| {
+            row.is_open() && row.due.is_some() && live(row) && !self.is_held_back(*seq)
+        };
+        self.rows.iter().any(waits)
     }
 }

@@ -33,6 +33,7 @@ mod embedding;
 mod golden_bytes;
 mod hostile_bytes;
 mod layering;
+mod key_order;
 mod log_level;
 mod logs;
 mod looking_in;

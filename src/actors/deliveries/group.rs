@@ -136,6 +136,8 @@ pub struct Group {
     letters: Letters,
     /// Whose turn it is, if it keeps the order of keys.
     order: Option<Box<Order>>,
+    /// How many orders it had.
+    orders: u32,
 }
 
 impl Group {
@@ -171,6 +173,7 @@ impl Group {
             active: 0,
             letters: shared.letters.clone(),
             order: None,
+            orders: 0,
         };
         group.order = group.new_order();
         group
@@ -343,7 +346,12 @@ impl Group {
         let round = self.round();
         let Some(binding) = self.bindings.get_mut(&id) else { return };
         for waiting in binding.page(page, self.head, round) {
-            if self.is_nobodys(waiting.event.seq) {
+            if !self.is_nobodys(waiting.event.seq) {
+                continue;
+            }
+            if self.order.is_some() {
+                self.place_of_page(waiting, id, now, effects);
+            } else {
                 self.place(waiting, &[id], now, effects);
             }
         }
@@ -439,15 +447,15 @@ impl Group {
             return;
         }
         let id = consumer.binding;
-        if self.has_no_turns() {
-            return;
-        }
-        let Some(consumer) = self.consumers.get_mut(&key) else { return };
+
         if !consumer.queued {
             consumer.queued = true;
             if let Some(binding) = self.bindings.get_mut(&id) {
                 binding.ready.push_back(key);
             }
+        }
+        if self.has_no_turns() {
+            return;
         }
         while let Some(key) = self.next_ready(id) {
             let Some(waiting) = self.next_waiting(id) else { break };

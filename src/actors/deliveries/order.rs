@@ -22,9 +22,9 @@ pub use self::{
 use super::binding::{WINDOW_BYTES, WINDOW_EVENTS, Waiting};
 use crate::event::Pid;
 
-/// Processes with events in memory, beyond which nothing new is read; and events in back-off or dead that are known
-/// beyond which no more of them are. Small in tests, so that there are too many.
-pub const MOST_LANES: usize = if cfg!(test) { 3 } else { 65_536 };
+/// Events in back-off, and dead ones that block, that memory knows: with more of them nothing new is read. Small in
+/// tests, so that there are too many.
+pub const MOST_BACK: usize = if cfg!(test) { 3 } else { 65_536 };
 /// The most events that wait for their turn in memory, beside one of each process that comes back.
 const MOST_HELD: usize = WINDOW_EVENTS / 2;
 /// The same in bytes.
@@ -83,9 +83,10 @@ pub enum Next {
 }
 
 impl Order {
-    /// An order of which nothing is known but what is in somebody's hands. `with_dead`: dead events hold back others.
+    /// An order of which nothing is known but what is in somebody's hands. `with_dead`: dead events hold back others. Its
+    /// pages have tickets of their own, if `nth` is another one than those of the orders that the group had before.
     #[must_use]
-    pub fn new<'a>(with_dead: bool, in_hands: impl Iterator<Item = (&'a Pid, u64)>) -> Self {
+    pub fn new<'a>(nth: u32, with_dead: bool, in_hands: impl Iterator<Item = (&'a Pid, u64)>) -> Self {
         let mut order = Self {
             with_dead,
             lanes: HashMap::new(),
@@ -97,7 +98,7 @@ impl Order {
             touched: BTreeSet::new(),
             wants: BTreeSet::new(),
             reads: Vec::new(),
-            tickets: 0,
+            tickets: u64::from(nth) << 32,
             loading: Loading::default(),
         };
         for (pid, seq) in in_hands {
@@ -115,7 +116,7 @@ impl Order {
     /// Whether nothing new is to be read.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.lanes.len() >= MOST_LANES
+        self.backs >= MOST_BACK
     }
 
     /// How many events wait for their turn in memory.
@@ -168,6 +169,7 @@ impl Order {
             return Admitted::Known;
         }
         if lane.back.remove(&seq) {
+            lane.left.remove(&seq);
             self.backs -= 1;
             self.whose.remove(&seq);
         }
@@ -181,7 +183,7 @@ impl Order {
         if comes_back || has_room || lane.would_be_next(seq) || (lane.reading && lane.skipped.is_some_and(|(first, _)| seq < first)) {
             self.hold(waiting);
         } else if is_due {
-            lane.left = true;
+            lane.left.insert(seq);
             self.keep_back(&pid, seq);
             return Admitted::Left(waiting);
         } else {
@@ -261,7 +263,7 @@ impl Order {
                 self.bytes -= waiting.event.weight();
                 Next::Give(waiting)
             }
-            Some(First::Back(_)) if std::mem::take(&mut lane.left) => Next::Look,
+            Some(First::Back(seq)) if lane.left.remove(&seq) => Next::Look,
             Some(First::Back(_)) => Next::Nothing,
             Some(First::Skipped(seq)) => {
                 if !lane.reading {
@@ -306,6 +308,7 @@ impl Order {
         lane.hands.remove(&seq);
         lane.out.take_if(|out| *out == seq);
         if lane.back.remove(&seq) {
+            lane.left.remove(&seq);
             self.backs -= 1;
         }
         if let Some(waiting) = lane.held.remove(&seq) {

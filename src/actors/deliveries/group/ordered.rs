@@ -48,10 +48,11 @@ impl Group {
         (!self.is_default() && self.policy.key_order).then_some(self.policy.dead_blocks)
     }
 
-    pub(super) fn new_order(&self) -> Option<Box<Order>> {
+    pub(super) fn new_order(&mut self) -> Option<Box<Order>> {
         let with_dead = self.order_wanted()?;
+        self.orders += 1;
         let claims = self.claims.values().map(|claim| (&claim.event.event.pid, claim.event.seq));
-        Some(Box::new(Order::new(with_dead, claims)))
+        Some(Box::new(Order::new(self.orders, with_dead, claims)))
     }
 
     /// The order is asked for, or no longer, or otherwise: what is in hands stays there, all else is read anew.
@@ -150,6 +151,18 @@ impl Group {
         now: Now,
         effects: &mut Effects,
     ) {
+        self.admit(waiting, bindings, comes_back);
+        self.run_lanes(now, effects);
+    }
+
+    /// The same for one of a page of this binding, by number: what comes behind it isn't known yet.
+    pub(super) fn place_of_page(&mut self, waiting: Waiting, id: i64, now: Now, effects: &mut Effects) {
+        let seq = waiting.event.seq;
+        self.admit(waiting, &[id], false);
+        self.run_lanes_up_to(seq, now, effects);
+    }
+
+    fn admit(&mut self, waiting: Waiting, bindings: &[i64], comes_back: bool) {
         let consumed = |id: &i64| self.bindings.get(id).is_some_and(Binding::has_consumers);
         if !bindings.iter().any(consumed) {
             self.leave_in_order(waiting, bindings);
@@ -165,7 +178,6 @@ impl Group {
                 Admitted::Left(waiting) => self.retries.leave(&waiting),
             }
         }
-        self.run_lanes(now, effects);
     }
 
     /// Nobody is there for it: the database has it.
@@ -186,10 +198,14 @@ impl Group {
 
     /// Hands out, or offers, whatever has its turn now.
     pub fn run_lanes(&mut self, now: Now, effects: &mut Effects) {
+        self.run_lanes_up_to(u64::MAX, now, effects);
+    }
+
+    fn run_lanes_up_to(&mut self, known: u64, now: Now, effects: &mut Effects) {
         let mut matched = Vec::new();
         loop {
             let horizon = match &self.order {
-                Some(_) => self.horizon(),
+                Some(_) => self.horizon().min(known),
                 None => return,
             };
             let Some(order) = &mut self.order else { return };

@@ -15,8 +15,8 @@ pub(super) struct Lane {
     pub(super) held: BTreeMap<u64, Waiting>,
     /// They wait for a time, or are dead and block: the database has them.
     pub(super) back: BTreeSet<u64>,
-    /// Of [`Self::back`] some weren't kept when their time came.
-    pub(super) left: bool,
+    /// Those of [`Self::back`] that weren't kept when their time came.
+    pub(super) left: BTreeSet<u64>,
     /// The first and the last number of those that the database keeps, since there was no room.
     pub(super) skipped: Option<(u64, u64)>,
     /// They are being read.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{MOST_LANES, Order};
+use super::Order;
 use crate::{event::Pid, store::HeldKey};
 
 /// Rows of a page. Small in tests, so that there are several.
@@ -59,7 +59,7 @@ impl Order {
     /// The database has others than before: nobody has a turn until they are read again.
     pub fn load_again(&mut self) {
         let reading = self.loading.reading;
-        let paused = self.backs >= MOST_LANES;
+        let paused = self.is_full();
         self.loading = Loading { reading, again: reading.is_some(), paused, ..Loading::default() };
     }
 
@@ -68,7 +68,7 @@ impl Order {
         if self.loading.done || self.loading.reading.is_some() {
             return None;
         }
-        if self.backs >= MOST_LANES {
+        if self.is_full() {
             self.pause();
             return None;
         }
@@ -95,7 +95,7 @@ impl Order {
         match next {
             Some(next) => {
                 self.loading.after = Some(next);
-                if self.backs < MOST_LANES {
+                if !self.is_full() {
                     return false;
                 }
                 self.pause();

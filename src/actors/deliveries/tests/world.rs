@@ -23,7 +23,6 @@ use super::{
         groups::{GroupNo, Shared},
         letters::Letters,
         pending::MarksWanted,
-        policy::Policy,
         tokens::Tokens,
     },
     Npm, Step,
@@ -144,7 +143,7 @@ impl World {
     pub fn new(link_events: usize) -> Self {
         let link_bytes = link_events.saturating_mul(dispatched(1, 0).weight());
         Self {
-            group: group(0, 0, link_bytes),
+            group: group(0, 0, link_bytes, &Ordered::default()),
             rows: BTreeMap::new(),
             wishes: Vec::new(),
             cursor: 0,
@@ -175,6 +174,7 @@ impl World {
             made: 0,
             link_bytes,
             draining: false,
+            ordered: Ordered::default(),
         }
     }
 
@@ -208,6 +208,7 @@ impl World {
                 let keys: Vec<_> = self.members.keys().copied().collect();
                 if let Some(key) = pick(&keys, which) {
                     self.group.stop(*key);
+                    self.group.run_lanes(self.now, &mut effects);
                     self.members.get_mut(key).unwrap().stopped = true;
                     let key = *key;
                     self.overdue.retain(|_, holder| *holder != key);
@@ -388,13 +389,13 @@ impl World {
                     let wished =
                         self.wishes.iter().find(|wish| live.contains(&wish.id) && wish.wants(&row.event));
                     let waits_rightly = wished.is_none() || self.is_held_back(*seq);
-                    assert!(waits_rightly, "event {seq} waits though a consumer of it is ready");
+                    assert!(waits_rightly, "event {seq} waits though a consumer of it is ready: {:?}", self.group);
                 }
                 self.check_count();
                 return;
             }
         }
-        panic!("it never comes to rest");
+        panic!("it never comes to rest: {:?}", self.group);
     }
 
     /// With a consumer for each binding, nothing is left that a binding wants.

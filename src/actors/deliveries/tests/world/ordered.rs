@@ -8,7 +8,7 @@ use crate::{
         binding::Waiting,
         effects::Effects,
         groups::GroupNo,
-        order::{HeldWanted, LanePage, LaneWanted, MOST_LANES},
+        order::{HeldWanted, LanePage, LaneWanted, MOST_BACK},
         policy::Policy,
     },
     event::Pid,
@@ -86,7 +86,7 @@ impl World {
         let in_hands: Vec<u64> =
             in_hands.chain(self.settling.values().map(|(_, seq, _)| *seq)).filter(of_it).collect();
         assert!(in_hands.is_empty(), "{in_hands:?} of the process of {seq} are in hands");
-        let too_many = self.holds_back().count() >= MOST_LANES;
+        let too_many = self.holds_back().count() >= MOST_BACK;
         for (earlier, row) in self.rows.range(..seq).filter(|(earlier, _)| of_it(earlier)) {
             let is_known = !self.ordered.untold.contains(earlier);
             let waits = row.is_open() && (row.due.is_some() && is_known || self.is_consumed(row));
@@ -102,9 +102,15 @@ impl World {
         if self.ordered.order.is_none() {
             return false;
         }
+        let is_stuck = |(seq, row): &(&u64, &Row)| !self.goes_on(row) || self.is_behind(**seq);
+        self.is_behind(seq) || self.holds_back().filter(is_stuck).count() >= MOST_BACK
+    }
+
+    /// Whether one before it in its process doesn't go on.
+    fn is_behind(&self, seq: u64) -> bool {
         let pid = &self.rows[&seq].event.event.pid;
-        self.holds_back().any(|(earlier, row)| *earlier < seq && row.event.event.pid == *pid && !self.goes_on(row))
-            || self.holds_back().filter(|(_, row)| !self.goes_on(row)).count() >= MOST_LANES
+        let is_before = |earlier: &u64, row: &Row| *earlier < seq && row.event.event.pid == *pid;
+        self.holds_back().any(|(earlier, row)| is_before(earlier, row) && !self.goes_on(row))
     }
 
     /// Whether a consumer is there for one that failed.

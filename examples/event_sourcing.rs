@@ -1,9 +1,10 @@
 //! Event sourcing: an account is the sum of what happened to it. It is rebuilt from its log, page by page; a command
-//! looks at it, decides, and appends the next event.
+//! looks at it, decides, and appends the next event. Two tellers work on one account at once, and none overlooks what
+//! the other did: what they append expects the log to end where they read it.
 
-use eventflow::event::Event;
+use eventflow::event::{Event, EventId, Expect};
 use eventflow::hub::Hub;
-use eventflow::spoke::{Publish, Spoke, SpokeConfig};
+use eventflow::spoke::{Publish, PublishError, Spoke, SpokeConfig};
 use serde::{Deserialize, Serialize};
 
 type Failure = Box<dyn std::error::Error>;
@@ -20,6 +21,8 @@ struct Account {
     balance: u64,
     /// How many events made it so.
     version: u64,
+    /// The last of them.
+    last: Option<EventId>,
 }
 
 impl Account {
@@ -45,6 +48,7 @@ impl Account {
             _ => {}
         }
         self.version += 1;
+        self.last = Some(event.id.clone());
         Ok(())
     }
 
@@ -55,19 +59,45 @@ impl Account {
         }
         Ok(("withdrawn", Moved { amount }))
     }
+
+    /// Another command.
+    fn deposit(&self, amount: u64) -> Result<(&'static str, Moved), String> {
+        Ok(("deposited", Moved { amount }))
+    }
+
+    /// How the log must end for a decision by this state to hold.
+    fn expectation(&self) -> Expect {
+        self.last.clone().map_or(Expect::None, Expect::After)
+    }
 }
 
-/// Appends to the log of an account. The id is made of account and version: of two programs that decided by the same
-/// state only one comes first, and the other is told `E_EVENTFLOW_EVENT_CONFLICT`, unless it says the very same.
-async fn append(
+/// Loads, decides, appends; and all of it again if somebody else was faster: what was decided may not hold any more.
+/// Says how often that was.
+async fn execute(
     spoke: &Spoke,
     number: &str,
-    account: &Account,
-    (name, moved): (&'static str, Moved),
-) -> Result<(), Failure> {
-    let id = format!("{number}-{}", account.version + 1);
-    spoke.publish(Publish::new("accounts", name, number.to_owned()).id(id).data(&moved)?).await?;
-    Ok(())
+    decide: impl Fn(&Account) -> Result<(&'static str, Moved), String>,
+) -> Result<u32, Failure> {
+    let mut lost = 0;
+    loop {
+        let account = Account::load(spoke, number).await?;
+        let (name, moved) = decide(&account)?;
+        let event = Publish::new("accounts", name, number.to_owned()).data(&moved)?;
+        match spoke.publish(event.expecting(account.expectation())).await {
+            Ok(_) => return Ok(lost),
+            Err(PublishError::LogConflict(_)) => lost += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Withdraws ten times.
+async fn teller(spoke: Spoke, number: &'static str, amount: u64) -> Result<u32, Failure> {
+    let mut lost = 0;
+    for _ in 0..10 {
+        lost += execute(&spoke, number, |account| account.withdraw(amount)).await?;
+    }
+    Ok(lost)
 }
 
 #[tokio::main]
@@ -76,27 +106,17 @@ async fn main() -> Result<(), Failure> {
     let spoke = Spoke::connect(SpokeConfig::from_bundle(hub.bundle())).await?;
     let number = "account-7";
 
-    for amount in [70, 50] {
-        let account = Account::load(&spoke, number).await?;
-        append(&spoke, number, &account, ("deposited", Moved { amount })).await?;
-    }
-    for amount in [30, 500, 45] {
-        let account = Account::load(&spoke, number).await?;
-        match account.withdraw(amount) {
-            Ok(event) => append(&spoke, number, &account, event).await?,
-            Err(reason) => println!("{amount} not withdrawn: {reason}"),
-        }
-    }
-
-    // Somebody who decided by an old state is too late.
-    let old = Account { version: 3, balance: 90 };
-    match append(&spoke, number, &old, ("deposited", Moved { amount: 1 })).await {
-        Ok(()) => println!("deposited twice"),
-        Err(error) => println!("too late: {error}"),
+    execute(&spoke, number, |account| account.deposit(120)).await?;
+    let other = Spoke::connect(SpokeConfig::from_bundle(hub.bundle())).await?;
+    let (one, two) = tokio::join!(teller(spoke.clone(), number, 4), teller(other.clone(), number, 6));
+    println!("one teller began anew {} times, the other {} times", one?, two?);
+    if let Err(reason) = execute(&spoke, number, |account| account.withdraw(500)).await {
+        println!("500 not withdrawn: {reason}");
     }
 
     let account = Account::load(&spoke, number).await?;
     println!("balance {} after {} events", account.balance, account.version);
+    other.close().await;
     spoke.close().await;
     hub.shutdown().await?;
     Ok(())

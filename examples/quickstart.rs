@@ -12,7 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let done = spoke.publish(order).await?; // answered after the commit
     println!("stored as number {}", done.seq);
 
-    // Each event goes to one of all consumers. `Ok` acks it; an error or a panic nacks it.
+    // Each event goes to one of all consumers. `Ok` acks it; after an error or a panic it is tried again.
     let consumer = spoke
         .consume(Consume::new("orders", "created").concurrency(4), |event| async move {
             println!("{} happened to {}: {}", event.name, event.pid, event.data);

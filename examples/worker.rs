@@ -60,8 +60,8 @@ async fn work(spoke: &Spoke, end: impl Future<Output = ()>) -> Result<(), Failur
     Ok(())
 }
 
-/// `Ok` acks the event, an error nacks it: it is dead, and `eventflow show` tells the reason. What needs another try is
-/// tried here. Every event may come more than once, after a lost link, so that a second time must do no harm.
+/// `Ok` acks the event, an error nacks it: it is tried again after a while, and after five attempts it is dead; `eventflow
+/// show` tells the reasons. Every event may come more than once, so that a second time must do no harm.
 async fn resize(event: &Event) -> Result<(), String> {
     static CALLS: AtomicU64 = AtomicU64::new(1);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);

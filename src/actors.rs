@@ -1,7 +1,8 @@
 //! The cast. An event goes one way through it, in batches: [`connection`] decodes what one read brought,
 //! [`journal`] commits all that waits in one transaction and answers the publishers, [`registry`] finds the
 //! subscribers, [`deliveries`] chooses consumers, the links' writers send what is queued; acks go back to the
-//! journal. [`scheduler`] hands the journal what is due. [`listener`] lets links in, [`announcer`] tells other hubs,
+//! journal. [`scheduler`] hands the journal what is due, [`collector`] what
+//! applications have put into the database themselves. [`listener`] lets links in, [`announcer`] tells other hubs,
 //! [`monitor`] keeps the log table and the gauges, [`warden`] the certificates; [`keeper`] removes
 //! what was kept long enough.
 //!
@@ -11,6 +12,7 @@
 pub mod announcer;
 pub mod backlog;
 pub mod clock;
+pub mod collector;
 pub mod connection;
 pub mod deliveries;
 pub mod dispatched;

@@ -69,6 +69,8 @@ pub struct HubConfig {
     pub npm: NpmSettings,
     /// Scheduled events.
     pub schedules: ScheduleSettings,
+    /// Events that applications put into the database themselves.
+    pub collect: CollectSettings,
 }
 
 /// Names, addresses and the signal that stops the hub.
@@ -247,6 +249,15 @@ pub struct ScheduleSettings {
     pub poll: Duration,
 }
 
+/// Events that applications put into the database in transactions of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CollectSettings {
+    /// How often they are looked for.
+    pub interval: Duration,
+    /// How old their row must be to be found; what a nudge names needs no age.
+    pub age: Duration,
+}
+
 /// How what is expired or kept long enough is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionSettings {
@@ -278,6 +289,7 @@ impl Default for HubConfig {
                 max_delay: Duration::from_secs(300),
             },
             schedules: ScheduleSettings { poll: Duration::from_secs(1) },
+            collect: CollectSettings { interval: Duration::from_secs(5), age: Duration::from_secs(10) },
         }
     }
 }

@@ -47,11 +47,13 @@ mod hold;
 mod lane;
 mod log;
 mod nack;
+mod nudge;
 mod outcome;
 mod pids;
 mod publish;
 mod pulse;
 mod query;
+mod recurring;
 mod renewal;
 mod request;
 mod schedule;
@@ -106,6 +108,7 @@ pub use self::{
     nack::Nack,
     pids::PidReader,
     publish::{Pending, Publish},
+    recurring::{RanNow, Recurred, Recurrence, RecurringDetails, RecurringReader},
     renewal::{RenewError, Renewal},
     schedule::{Schedule, Scheduled},
     subscriber::{Subscriber, SubscriberCounts},

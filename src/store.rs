@@ -23,10 +23,12 @@ mod hubs;
 mod keep;
 mod leaves;
 mod log;
+mod marker;
 mod migration;
 mod open;
 mod page;
 mod readers;
+mod recurring;
 mod removed;
 mod replay;
 mod retries;
@@ -42,6 +44,7 @@ mod tests;
 mod time;
 mod trace;
 mod unfinished;
+mod unserved;
 mod write;
 
 use std::{
@@ -59,13 +62,18 @@ pub use keep::{Fate, KeepMark, Looked, UNHEARD_OF};
 pub use leaves::LogLine;
 pub use open::{OpenEvent, OpenPage};
 pub use page::{LogKey, PidKey};
+pub use recurring::{MOST_SCHEDULES, occurrence_id};
 pub use removed::{Removed, RemovedMark};
 pub use replay::{Place as EventPlace, ReplayPage};
 pub use retries::{RetryEvent, RetryPage};
 pub use schedules::{Due, MAX_DUE};
 pub use standing::Standing;
 pub use sweep::{Sweep, Swept};
-pub use write::{AttemptRow, Binding, NotTaken, Placed, Ran, Running, Taken, Write, Written};
+pub use unserved::{Unserved, UnservedKey, UnservedPage};
+pub use write::{
+    AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Recurred, Running, Taken,
+    Write, Written,
+};
 
 /// Where the database is, and how it is kept.
 #[derive(Debug, Clone)]

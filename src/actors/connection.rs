@@ -37,6 +37,7 @@ use self::{
     waits::Waits,
 };
 use super::{
+    collector::Collector,
     deliveries::{self, Deliveries},
     journal::Journal,
     listener::{Closed, Listener},
@@ -87,6 +88,8 @@ pub struct Core {
     pub deliveries: Handle<Deliveries>,
     /// Schedules. Connections don't talk to it.
     pub scheduler: Handle<Scheduler>,
+    /// What applications put into the database.
+    pub collector: Handle<Collector>,
 }
 
 impl Core {
@@ -97,6 +100,7 @@ impl Core {
             && self.registry.is_alive()
             && self.deliveries.is_alive()
             && self.scheduler.is_alive()
+            && self.collector.is_alive()
     }
 }
 
@@ -111,7 +115,7 @@ const TICK_MAX: Duration = Duration::from_secs(5);
 /// - **Owns**: the socket (by a reader and a writer task), the session's numbers, the queue of reads, the waits and
 ///   the subscriptions that replay (a task each).
 /// - **Receives**: [`Inbound`] from its reader, one at a time; [`Word`]s from whoever has its outlet.
-/// - **Sends**: publishes and changes to the journal, wishes and waits to registry and deliveries, verdicts to
+/// - **Sends**: publishes and changes to the journal, nudges to the collector, wishes and waits to registry and deliveries, verdicts to
 ///   deliveries, renewals to the warden; [`Closed`] and [`Online`](super::listener::Online) to the listener,
 ///   [`Notice`]s to the monitor.
 /// - **Capacity**: one read at a time; the window bounds publishes, `outbound_bytes` the outlet, 64 reads may queue,

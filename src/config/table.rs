@@ -398,6 +398,18 @@ pub(super) static SETTINGS: &[Setting] = &[
         npm("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "ms"),
     ]),
     setting!(
+        "collect.interval",
+        collect.interval,
+        form::duration().within(TEN_MS, HOUR),
+        "How often the database is read for events that applications put there in transactions of their own"
+    ),
+    setting!(
+        "collect.age",
+        collect.age,
+        form::duration().within(Duration::ZERO, HOUR),
+        "How old such an event must be, unless a nudge names it"
+    ),
+    setting!(
         "retention.interval",
         retention.interval,
         form::duration().within(TEN_MS, DAY),

@@ -73,6 +73,7 @@ pub struct Asked {
     registry: Question<State>,
     deliveries: Question<State>,
     scheduler: Question<State>,
+    collector: Question<State>,
     busiest: Question<BusiestLinks>,
     wanting: Question<Wanted>,
     holding: Question<Held>,
@@ -202,6 +203,7 @@ impl Cast {
             registry,
             deliveries,
             scheduler,
+            collector,
             connections,
         ) = tokio::join!(
             asked.guardian.until(deadline, Some(put(&self.guardian, Snapshot))),
@@ -214,6 +216,7 @@ impl Cast {
             asked.registry.until(deadline, core.map(|core| put(&core.registry, Snapshot))),
             asked.deliveries.until(deadline, core.map(|core| put(&core.deliveries, Snapshot))),
             asked.scheduler.until(deadline, core.map(|core| put(&core.scheduler, Snapshot))),
+            asked.collector.until(deadline, core.map(|core| put(&core.collector, Snapshot))),
             connections,
         );
         let told = [
@@ -227,6 +230,7 @@ impl Cast {
             (ActorKind::Registry, registry),
             (ActorKind::Deliveries, deliveries),
             (ActorKind::Scheduler, scheduler),
+            (ActorKind::Collector, collector),
             (ActorKind::Connection, connections),
         ];
         let states = told.into_iter().map(|(kind, answer)| match answer {

@@ -1,4 +1,4 @@
-//! Makes the core: journal, registry, deliveries and scheduler, from what the store knows. The only place that ties them.
+//! Makes the core: journal, registry, deliveries, scheduler and collector, from what the store knows. The only place that ties them.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{
     actors::{
+        collector::{Collector, CollectorConfig},
         connection::Core,
         deliveries::{Deliveries, DeliveriesConfig, Loaded, LoadedGroup},
         journal::{Connect, Journal, JournalConfig, Sequence},
@@ -41,6 +42,8 @@ pub struct CoreParts {
     pub deliveries: DeliveriesConfig,
     /// For the scheduler.
     pub scheduler: SchedulerConfig,
+    /// For the collector.
+    pub collector: CollectorConfig,
     /// This start of the hub.
     pub epoch: u64,
     /// Whether the hub can be given work.
@@ -50,7 +53,7 @@ pub struct CoreParts {
 }
 
 impl CoreParts {
-    /// Loads the state and starts the four actors on this thread. Each core of one hub start is a generation.
+    /// Loads the state and starts the five actors on this thread. Each core of one hub start is a generation.
     ///
     /// # Errors
     /// If the database can't be read.
@@ -108,6 +111,16 @@ impl CoreParts {
                 self.life(ActorKind::Scheduler, generation),
             )
         });
+        let collector = self.start(ActorKind::Collector, |meter, _| {
+            Collector::new(
+                self.collector.clone(),
+                self.store.clone(),
+                self.metrics.clone(),
+                meter.clone(),
+                journal.clone(),
+                self.life(ActorKind::Collector, generation),
+            )
+        });
         let connect = Connect {
             registry: registry.clone(),
             deliveries: deliveries.clone(),
@@ -117,7 +130,7 @@ impl CoreParts {
             // Its exit is reported, and the next core is made.
             tracing::error!(%error, "the journal didn't start");
         }
-        Ok(Core { journal, registry, deliveries, scheduler })
+        Ok(Core { journal, registry, deliveries, scheduler, collector })
     }
 
     /// The default group, and the others by name.

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::{
     actors::{
+        collector,
         connection::Core,
         deliveries::{self, Floor, InFlight},
         draining,
@@ -82,6 +83,7 @@ pub async fn run(draining_hub: Draining) -> DrainOutcome {
     listener.signal(listener::Close);
     if let Some(core) = &core {
         core.scheduler.signal(scheduler::Drain);
+        core.collector.signal(collector::Drain);
         core.journal.signal(journal::Close);
         // Once nothing is handed out any more, clients give back what they haven't begun.
         let _ = core.deliveries.ask(deliveries::Drain, ANSWER).await;
@@ -103,6 +105,7 @@ pub async fn run(draining_hub: Draining) -> DrainOutcome {
         // A core that failed in the drain isn't made anew: what was under way in it is in doubt.
         outcome.without_core = !core.is_alive();
         core.scheduler.signal(Halt);
+        core.collector.signal(Halt);
         core.registry.signal(Halt);
         core.deliveries.signal(Halt);
         core.journal.signal(Halt);

@@ -34,8 +34,8 @@ use crate::{
     metrics::{ActorKind, CutReason, Label, Meter, Metrics, Readiness},
 };
 
-/// Actors of a core: journal, registry, deliveries, scheduler.
-const CORE: usize = 4;
+/// Actors of a core: journal, registry, deliveries, scheduler, collector.
+const CORE: usize = 5;
 /// The core may fail so often…
 const FAILURES: usize = 3;
 /// …within this time; once more, and the hub ends.
@@ -238,7 +238,11 @@ impl Guardian {
             return;
         }
         match kind {
-            ActorKind::Journal | ActorKind::Registry | ActorKind::Deliveries | ActorKind::Scheduler => {
+            ActorKind::Journal
+            | ActorKind::Registry
+            | ActorKind::Deliveries
+            | ActorKind::Scheduler
+            | ActorKind::Collector => {
                 self.members = self.members.saturating_sub(1);
                 if generation == self.generation {
                     tracing::error!(actor = kind.as_str(), panicked, "the core failed and restarts");
@@ -378,6 +382,7 @@ fn start_keeper(
 /// Ends a core; the journal once its commit is through.
 fn halt(core: &Core) {
     core.scheduler.signal(Halt);
+    core.collector.signal(Halt);
     core.registry.signal(Halt);
     core.deliveries.signal(Halt);
     core.journal.signal(Halt);
@@ -403,6 +408,7 @@ impl Handler<InjectPanic> for Guardian {
             (ActorKind::Announcer, _) => self.announcer.borrow().signal(announcer::Panic),
             (ActorKind::Keeper, _) => self.keeper.borrow().signal(keeper::Panic),
             (ActorKind::Scheduler, Some(core)) => core.scheduler.signal(crate::actors::scheduler::Panic),
+            (ActorKind::Collector, Some(core)) => core.collector.signal(crate::actors::collector::Panic),
             (kind, _) => tracing::warn!(actor = kind.as_str(), "no such part of the core to panic"),
         }
     }

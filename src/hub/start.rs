@@ -29,6 +29,7 @@ use super::{
 use crate::{
     actors::{
         announcer::{AnnouncerConfig, Credentials},
+        collector::CollectorConfig,
         connection::ConnectionConfig,
         deliveries::{DeliveriesConfig, Policy},
         journal::JournalConfig,
@@ -347,7 +348,7 @@ fn core_parts(
             subscriptions: limits.subscriptions as usize,
         },
         deliveries: DeliveriesConfig {
-            hub,
+            hub: hub.clone(),
             policies: Arc::new(config.policies()),
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
@@ -362,6 +363,12 @@ fn core_parts(
             },
         },
         scheduler: SchedulerConfig { poll: config.schedules.poll },
+        collector: CollectorConfig {
+            hub,
+            interval: config.collect.interval,
+            age: config.collect.age,
+            data_bytes: clamp(limits.data_bytes),
+        },
         epoch,
         readiness: readiness.clone(),
         exits,

@@ -63,8 +63,20 @@ pub struct HubMetrics {
     pub schedules_waiting: Gauge,
     /// Scheduled events that were published.
     pub schedules_executed: Counter,
+    /// Events that applications had put into the database themselves, published.
+    pub collected: Counter,
+    /// Such events that break the rules, each counted once.
+    pub collect_refused: Counter,
     /// From when an event was due to its dispatch.
     pub schedule_lateness: Histogram,
+    /// Events that recurring schedules have published.
+    pub recurring_runs: Counter,
+    /// Those of them that were missed: due for more than ten seconds.
+    pub recurring_missed: Counter,
+    /// Times of recurring schedules that were missed and left out.
+    pub recurring_left_out: Counter,
+    /// How far the database's clock is ahead of this machine's, in milliseconds; negative: behind.
+    pub clock_skew: Gauge,
     /// Events and outcomes that links wait for.
     pub waits: Gauge,
 
@@ -139,7 +151,13 @@ impl HubMetrics {
             in_flight: Gauge::default(),
             schedules_waiting: Gauge::default(),
             schedules_executed: Counter::default(),
+            collected: Counter::default(),
+            collect_refused: Counter::default(),
             schedule_lateness: Histogram::times(),
+            recurring_runs: Counter::default(),
+            recurring_missed: Counter::default(),
+            recurring_left_out: Counter::default(),
+            clock_skew: Gauge::default(),
             waits: Gauge::default(),
             links: Gauges::default(),
             links_opened: Counters::default(),

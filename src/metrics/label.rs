@@ -50,6 +50,8 @@ labels! {
         Deliveries = "deliveries",
         /// Runs what is scheduled.
         Scheduler = "scheduler",
+        /// Collects what applications put into the database.
+        Collector = "collector",
         /// Gathers numbers and states.
         Monitor = "monitor",
         /// Keeps the certificates.
@@ -171,6 +173,8 @@ labels! {
         TooLarge = "too_large",
         /// The id stands for another content.
         Conflict = "conflict",
+        /// A log doesn't end as expected.
+        LogConflict = "log_conflict",
         /// `rid` names an event that doesn't exist.
         RidNotFound = "rid_not_found",
         /// Too much waits, or the hub stops or restarts.
@@ -189,6 +193,7 @@ impl Refusal {
         match code {
             code::EVENT_TOO_LARGE => Self::TooLarge,
             code::EVENT_CONFLICT => Self::Conflict,
+            code::LOG_CONFLICT => Self::LogConflict,
             code::RID_NOT_FOUND => Self::RidNotFound,
             code::HUB_BUSY | code::HUB_DRAINING | code::HUB_RESTART | code::TIMEOUT => Self::Busy,
             code::DB_FULL | code::DB_UNAVAILABLE | code::DB_FAULT => Self::Database,

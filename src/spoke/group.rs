@@ -7,7 +7,7 @@ use super::{
     write::surprising,
 };
 use crate::{
-    event::{EventId, Group, InvalidText, Pattern},
+    event::{EventId, Group, InvalidText, Pattern, code},
     wire::{
         Answer, Backlog, BacklogQuery, Ended, GroupAction, GroupChanged, GroupSettings, Published, Redrive,
         StartAt, retry_ms,
@@ -32,7 +32,6 @@ use crate::{
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-#[must_use = "it does nothing by itself"]
 pub struct ConsumerGroup {
     spoke: Spoke,
     /// The default group has none. It is checked at each use.
@@ -188,7 +187,10 @@ impl ConsumerGroup {
     /// [`GroupError::EventNotFound`] if there is no such event, else as [`ConsumerGroup::seek`].
     pub async fn redrive(&self, id: &str) -> Result<bool, GroupError> {
         let (group, id) = (self.name()?, Some(EventId::parse(id)?));
-        Ok(self.redriven(Redrive { group, id, domain: None, name: None }).await? > 0)
+        match self.redriven(Redrive { group, id, domain: None, name: None }).await {
+            Err(GroupError::Refused(fault)) if fault.code == code::NOT_DEAD => Ok(false),
+            redriven => Ok(redriven? > 0),
+        }
     }
 
     /// Tries all its dead events again whose domain and name match these patterns, and says how many they are.
@@ -259,11 +261,13 @@ impl ConsumerGroup {
 
 impl Spoke {
     /// A handle to a named group.
+    #[must_use]
     pub fn group(&self, name: impl Into<String>) -> ConsumerGroup {
         ConsumerGroup { spoke: self.clone(), name: Some(name.into()) }
     }
 
     /// A handle to the default group, whose outcomes npm peers see and make too.
+    #[must_use]
     pub fn default_group(&self) -> ConsumerGroup {
         ConsumerGroup { spoke: self.clone(), name: None }
     }

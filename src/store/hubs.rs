@@ -8,6 +8,7 @@ use sea_orm::{
 use super::{
     Store, StoreError,
     entity::{hub, hub_epoch, hub_seq},
+    marker,
     sql::{refused, signed, unsigned},
     time,
 };
@@ -134,6 +135,7 @@ impl From<hub::Model> for HubRow {
 }
 
 async fn register(db: &DatabaseConnection, row: &HubRow) -> Result<i64, DbErr> {
+    marker::set(db).await?;
     let id = row.id.to_string();
     let known = hub::Entity::find_by_id(id.clone()).one(db).await?;
     let is_new = known.is_none();

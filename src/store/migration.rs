@@ -7,7 +7,9 @@ mod m20261202_000002_schedule;
 mod m20261202_000010_certificate;
 mod m20261203_000001_groups;
 mod m20261203_000002_removed;
+mod m20261203_000003_recurring;
 mod m20261203_000003_starts;
+mod m20261203_000004_marker;
 
 use sea_orm::DynIden;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait, sea_query::IntoIden};
@@ -28,7 +30,9 @@ impl MigratorTrait for Migrator {
             Box::new(m20261202_000010_certificate::Migration),
             Box::new(m20261203_000001_groups::Migration),
             Box::new(m20261203_000002_removed::Migration),
+            Box::new(m20261203_000003_recurring::Migration),
             Box::new(m20261203_000003_starts::Migration),
+            Box::new(m20261203_000004_marker::Migration),
         ]
     }
 

@@ -11,6 +11,7 @@ mod plans;
 mod reads;
 mod replays;
 mod rows;
+mod unserved;
 
 use sea_orm::ConnectionTrait;
 

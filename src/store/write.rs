@@ -5,11 +5,12 @@ mod attempt;
 use super::{
     deletion::{Delete, Deleted},
     groups::{Letter, Redriven},
+    schedules::Due,
     sweep::{Sweep, Swept},
 };
 use crate::{
-    event::{DomainStart, Event, EventId, Expect, Outcome, Pattern, Pid, Uid, has_started},
-    wire::{Association, GroupSettings, Published, Redrive},
+    event::{DomainStart, Event, EventId, Expect, Outcome, Pattern, Pid, RecurringName, Uid, has_started},
+    wire::{Association, GroupSettings, Made, Published, Recur, RecurChange, Redrive},
 };
 
 pub use attempt::AttemptRow;
@@ -165,6 +166,18 @@ pub enum Write {
         /// When, in milliseconds since 1970.
         at: i64,
     },
+    /// Take events that applications have put into the database themselves, by the same claims, and give them to this
+    /// hub. Answered by [`Written::Collected`].
+    Collect {
+        /// The events, each with the number that it gets on `hub`.
+        events: Vec<Collecting>,
+        /// The hub that dispatches them. Its row in `hub` must exist.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+        /// The most bytes that an event's data may have.
+        data_bytes: usize,
+    },
     /// Claim an event of the default group, which npm spokes may claim too. Answered by [`Written::Claimed`].
     Claim {
         /// Which event.
@@ -199,6 +212,55 @@ pub enum Write {
     RunDue {
         /// The events, each with the place that it gets on `hub`.
         events: Vec<Running>,
+        /// The hub that dispatches them. Its row in `hub` must exist.
+        hub: Uid,
+    },
+    /// Make a recurring schedule, or replace one. Answered by [`Written::Recurring`].
+    Recur {
+        /// What to make.
+        recur: Box<Recur>,
+        /// Who wants that: the publisher of its events.
+        by: Uid,
+        /// The hub that was asked, for the `log` table.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Pause, resume or remove a recurring schedule. Answered by [`Written::Changed`].
+    RecurChange {
+        /// Which one.
+        name: RecurringName,
+        /// What to do with it.
+        change: RecurChange,
+        /// Who wants that, for the `log` table.
+        by: Uid,
+        /// The hub that was asked.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Publish the event of a recurring schedule now, besides its times. Answered by [`Written::RanExtra`].
+    RunExtra {
+        /// Which schedule.
+        name: RecurringName,
+        /// The event's id.
+        id: EventId,
+        /// Its place on `hub`.
+        seq: u64,
+        /// Its time, in milliseconds since 1970.
+        timestamp: i64,
+        /// Who publishes it.
+        by: Uid,
+        /// The hub that dispatches it. Its row in `hub` must exist.
+        hub: Uid,
+    },
+    /// Publish what these recurring schedules are due for by the database's clock, and move each on to its next time.
+    /// Answered by [`Written::Recurred`].
+    RunRecurring {
+        /// Which schedules.
+        names: Vec<RecurringName>,
+        /// Numbers and times for the events, rising: at least as many as schedules. Those that aren't taken are lost.
+        places: Vec<(u64, i64)>,
         /// The hub that dispatches them. Its row in `hub` must exist.
         hub: Uid,
     },
@@ -336,6 +398,8 @@ pub enum Written {
     Taken(Box<Taken>),
     /// No hub is to take this event now.
     NotTaken(NotTaken),
+    /// What became of each event that was to be collected, in their order.
+    Collected(Vec<Collected>),
     /// Whether the claim is ours; else somebody else has the event, or it has its outcome.
     Claimed(bool),
     /// The event is scheduled.
@@ -349,8 +413,38 @@ pub enum Written {
     Cancelled,
     /// What ran, in the order of its sequence.
     Ran(Vec<Ran>),
+    /// The recurring schedule stands.
+    Recurring {
+        /// When it runs next; none: it is paused.
+        next: Option<Due<RecurringName>>,
+        /// What became of it.
+        made: Made,
+    },
+    /// The recurring schedule is changed; when it runs next, if it does.
+    Changed(Option<Due<RecurringName>>),
+    /// A run of a recurring schedule by itself; its event, if it was published just now.
+    RanExtra(Option<Box<Event>>, Published),
+    /// What recurring schedules have published, those that were due.
+    Recurred(Vec<Recurred>),
     /// Done.
     Done,
+}
+
+/// A recurring schedule that was due, and was moved on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recurred {
+    /// Which one.
+    pub name: RecurringName,
+    /// What it published, in sequence.
+    pub ran: Vec<Ran>,
+    /// How many of them were missed.
+    pub late: u64,
+    /// Times that were missed and left out.
+    pub left_out: u64,
+    /// When it runs next; none: that was its last time.
+    pub next: Option<Due<RecurringName>>,
+    /// Why it can't run any more: somebody else has put a rule into the database that is none.
+    pub broken: Option<String>,
 }
 
 /// An event that an npm spoke has published. None of its claims won: it was taken before.
@@ -364,6 +458,39 @@ pub struct Taken {
     pub serves: bool,
     /// A spoke has claimed it already.
     pub claimed: bool,
+}
+
+/// An event that is to be collected, and its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collecting {
+    /// The event.
+    pub id: EventId,
+    /// Its sequence number.
+    pub seq: u64,
+}
+
+/// What became of an event that was to be collected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Collected {
+    /// The event.
+    pub id: EventId,
+    /// The number that was meant for it.
+    pub seq: u64,
+    /// What became of it.
+    pub what: CollectedAs,
+}
+
+/// See [`Collected`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum CollectedAs {
+    /// This hub serves it now, from the number that was given.
+    Taken(Box<Taken>),
+    /// A hub had it before, or it has its outcome.
+    Before,
+    /// No hub is to take it now.
+    NotTaken(NotTaken),
+    /// It breaks the rules for events: what is wrong, and what would be right.
+    Invalid(String),
 }
 
 /// Why an event isn't taken.

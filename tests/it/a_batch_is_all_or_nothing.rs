@@ -196,7 +196,7 @@ async fn what_is_persisted_is_told_to_nobody_until_it_is_published() {
     );
     assert_eq!(
         link.ask(&event("persist", "8", "created")).await[2..],
-        ["duplicate", &stored[3], &published[4]]
+        ["duplicate", &stored[3], &published[4], "pending"]
     );
     let (first, second) = (subscriber.event().await, subscriber.event().await);
     assert_eq!((&*first[3], &*second[3], &second[4]), ("other", "e", &stored[3]));

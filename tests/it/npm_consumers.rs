@@ -50,6 +50,7 @@ async fn state(link: &mut Raw, id: &str) -> (String, Option<String>) {
 /// must be claimed before.
 #[tokio::test]
 async fn a_spoke_that_only_subscribes_takes_no_event_from_a_consumer() {
+    const GIVE_UP: &str = r#"{"final":true}"#;
     let hub = TestHub::start().await;
     let npm = Npm::of(&hub).await;
     let mut consumer = consume(&hub, 8).await;
@@ -63,7 +64,7 @@ async fn a_spoke_that_only_subscribes_takes_no_event_from_a_consumer() {
         let (token, event) = claim(&consumer.event().await);
         assert_eq!(event, id);
         assert_eq!(
-            consumer.ask(&[verdict, "2", &token, "{}"][..3 + usize::from(verdict == "nack")]).await[0],
+            consumer.ask(&[verdict, "2", &token, GIVE_UP][..3 + usize::from(verdict == "nack")]).await[0],
             "ok"
         );
         let ended =

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use eventflow::spoke::{Consume, Publish, Spoke};
+use eventflow::spoke::{Consume, Nack, Publish, Spoke};
 
 use crate::support::{Raw, TestHub, until};
 
@@ -104,7 +104,10 @@ async fn a_late_finisher_changes_nothing() {
     assert_eq!(holder.ask(&["ack", "3", &acked]).await[2], LOST, "a second ack");
     assert_eq!(holder.ask(&["nack", "4", &acked, "{}"]).await[2], LOST, "a nack after the ack");
     assert_eq!(holder.ask(&["release", "5", &acked]).await[2], LOST, "a release after the ack");
-    assert_eq!(holder.ask(&["nack", "6", &nacked, "{\"reason\":\"no stock\"}"]).await, ["ok", "6"]);
+    assert_eq!(
+        holder.ask(&["nack", "6", &nacked, r#"{"reason":"no stock","final":true}"#]).await,
+        ["ok", "6"]
+    );
     assert_eq!(holder.ask(&["ack", "7", &nacked]).await[2], LOST, "an ack after the nack");
     assert_eq!(other.ask(&["ack", "2", &held]).await[2], LOST, "another link's claim");
     assert_eq!(other.ask(&["ack", "3", "1"]).await[2], LOST, "a token of another epoch");
@@ -127,7 +130,7 @@ async fn a_late_finisher_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_nack_is_final_and_its_text_is_kept() {
+async fn an_event_that_is_given_up_is_dead_and_the_text_is_kept() {
     let hub = TestHub::start().await;
     let spoke = hub.spoke().await;
     let mut claims = spoke.claims(Consume::new("orders", "created")).await.unwrap();
@@ -135,11 +138,11 @@ async fn a_nack_is_final_and_its_text_is_kept() {
     let claim = claims.next().await.unwrap();
     assert_eq!((claim.event().id.as_str(), claim.attempt()), ("bad", 1));
     let text = format!("no such customer{}the end", "!".repeat(2_000));
-    claim.nack(text.clone()).await.unwrap();
+    claim.nack(Nack::new(text.clone()).give_up()).await.unwrap();
     let trace = spoke.show("bad").await.unwrap().1;
     assert_eq!(trace.state, "dead");
     assert_eq!(trace.attempts.len(), 1);
-    assert_eq!((trace.attempts[0].number, &*trace.attempts[0].reason), (1, "nack"));
+    assert_eq!((trace.attempts[0].number, &*trace.attempts[0].reason), (1, "given up"));
     let shown = format!("{} … {}", &text[..256], &text[text.len() - 768..]);
     assert_eq!(trace.attempts[0].error, shown, "the beginning and the end are shown");
     spoke.close().await;

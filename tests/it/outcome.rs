@@ -56,7 +56,7 @@ async fn who_waits_hears_how_it_ended_and_who_asks_later_too() {
         assert!(outcome["ended"].as_i64().unwrap() > 0 && outcome["error"].is_null(), "{outcome}");
     }
     let token = worker.event().await[2].clone();
-    worker.ask(&["nack", "3", &token, r#"{"reason":"no such customer"}"#]).await;
+    worker.ask(&["nack", "3", &token, r#"{"reason":"no such customer","final":true}"#]).await;
     let outcome = ended(&link.reply("5").await);
     assert_eq!((&outcome["state"], &outcome["error"]), (&"dead".into(), &"no such customer".into()));
     waits(&hub, 0).await;
@@ -81,7 +81,7 @@ async fn what_does_not_end_in_time_is_said_to_wait() {
         assert_eq!(answer[..3], ["err", "3", code::EVENT_NOT_FOUND]);
     }
     let answer = link.ask(&["outcome", "4", "open", r#"{"group":"mail","timeout_ms":10}"#]).await;
-    assert_eq!(answer[..3], ["err", "4", code::UNSUPPORTED]);
+    assert_eq!(answer[..3], ["err", "4", code::WAIT_TIMEOUT], "no such group has ended it");
     waits(&hub, 0).await;
     drop(link);
     hub.stop().await;

@@ -43,6 +43,7 @@ fn the_passport_of_each_actor_names_what_it_receives() {
     let names: BTreeSet<_> = actors.iter().map(|actor| actor.name.as_str()).collect();
     let expected = [
         "Announcer",
+        "Collector",
         "Connection",
         "Deliveries",
         "Guardian",

@@ -294,20 +294,21 @@ fn of_256_lines_the_3_bad_ones_are_refused_by_name_and_number() {
 fn a_failed_command_is_a_nack_with_its_last_words() {
     let hub = Started::new();
     run(hub.client(&["publish", "orders", "created", "--id", "bad"]), 0);
-    run(hub.client(&["publish", "orders", "created", "--id", "kept"]), 0);
-    let consume = |command: &str| hub.client(&["consume", "orders", "--count", "1", "--exec", command]);
-    let (_, stderr) = run(consume("echo 'looked' >&2; printf 'no stock' >&2; exit 9"), 1);
+    run(hub.client(&["publish", "bills", "created", "--id", "kept"]), 0);
+    let consume =
+        |domain: &str, command: &str| hub.client(&["consume", domain, "--count", "1", "--exec", command]);
+    let (_, stderr) = run(consume("orders", "echo 'looked' >&2; printf 'no stock' >&2; exit 9"), 1);
     // Its own words as they came, then ours on lines of their own, with its last.
     let expected =
         "looked\nno stock\neventflow: bad failed: exit code 9: no stock\neventflow: done 0, failed 1\n";
     assert_eq!(stderr, expected);
     let (shown, _) = run(hub.client(&["show", "bad"]), 0);
-    assert!(shown.contains("\"dead\"") && shown.contains("exit code 9: looked\\nno stock"), "{shown}");
+    assert!(shown.contains("\"nack\"") && shown.contains("exit code 9: looked\\nno stock"), "{shown}");
 
     // A command that can't be run says nothing about the event: it stays.
-    let (_, stderr) = run(consume("no-such-command"), 1);
+    let (_, stderr) = run(consume("bills", "no-such-command"), 1);
     assert!(stderr.contains("the event was handed back"), "{stderr}");
-    let (stdout, _) = run(consume("cat"), 0);
+    let (stdout, _) = run(consume("bills", "cat"), 0);
     assert!(stdout.contains("\"kept\""), "{stdout}");
 }
 

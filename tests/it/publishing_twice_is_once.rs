@@ -26,7 +26,8 @@ async fn the_same_content_is_a_duplicate_and_goes_out_once() {
     ] {
         let again = publish(&mut publisher, req, content(data)).await;
         assert_eq!(again[..3], ["ok", req, "duplicate"], "{data}");
-        assert_eq!(again[3..], first[3..], "time and number are the stored ones");
+        assert_eq!(again[3..5], first[3..], "time and number are the stored ones");
+        assert_eq!(again[5], "pending");
     }
     publish(&mut publisher, "5", ["e2", "orders", "created", "order-1", "", "null"]).await;
     assert_eq!(subscriber.event().await[3], "e1");
@@ -39,7 +40,7 @@ async fn the_same_content_is_a_duplicate_and_goes_out_once() {
     let hub = TestHub::on(hub.stop().await, |_| {}).await;
     let mut publisher = hub.v1().await;
     let again = publish(&mut publisher, "1", content(r#"{"b":[2,{"c":100}],"a":1}"#)).await;
-    assert_eq!((&*again[2], &again[3..]), ("duplicate", &first[3..]));
+    assert_eq!((&*again[2], &again[3..5]), ("duplicate", &first[3..]));
     publisher.send(&["read", "2", "e1"]).await;
     assert_eq!(publisher.reply("2").await, ["ok", "2"]);
     assert_eq!(publisher.event().await[8], r#"{"a":1,"b":[2,{"c":1e2}]}"#);
@@ -121,5 +122,62 @@ async fn duplicates_at_the_same_time_are_one_event() {
     }
     assert_eq!(seen.len(), 51);
     drop((one, two, subscriber));
+    hub.stop().await;
+}
+
+/// How an event stands that is published again: the last unit of the answer.
+async fn state(raw: &mut Raw, verb: &str, req: &str) -> [String; 2] {
+    let answer = raw.ask(&[verb, req, "e1", "orders", "created", "order-1", "", "1"]).await;
+    assert_eq!(answer[0], "ok", "{answer:?}");
+    [answer[2].clone(), answer.get(5).cloned().unwrap_or_default()]
+}
+
+#[tokio::test]
+async fn a_duplicate_says_how_its_event_stands() {
+    let hub = TestHub::start().await;
+    let (mut raw, mut subscriber) = (hub.v1().await, hub.v1().await);
+    subscriber.ask(&["subscribe", "1", "1", "*", "*"]).await;
+    assert_eq!(state(&mut raw, "persist", "1").await, ["committed", ""]);
+    assert_eq!(state(&mut raw, "persist", "2").await, ["duplicate", "persisted"]);
+    // Persisted only: it is published now.
+    assert_eq!(state(&mut raw, "publish", "3").await, ["committed", ""]);
+    assert_eq!(subscriber.event().await[3], "e1");
+    for (verb, req) in [("publish", "4"), ("persist", "5")] {
+        assert_eq!(state(&mut raw, verb, req).await, ["duplicate", "pending"]);
+    }
+    let consume = ["consume", "6", "1", "", "orders", "created", r#"{"credit":1}"#];
+    raw.ask(&consume).await;
+    let token = raw.event().await[2].clone();
+    assert_eq!(state(&mut raw, "publish", "7").await, ["duplicate", "pending"], "somebody works on it");
+    raw.ask(&["ack", "8", &token]).await;
+    assert_eq!(state(&mut raw, "publish", "9").await, ["duplicate", "success"]);
+
+    // Deleted: a new event, with a new outcome.
+    raw.ask(&["delete", "10", r#"{"id":"e1"}"#]).await;
+    assert_eq!(state(&mut raw, "publish", "11").await, ["committed", ""]);
+    let token = raw.event().await[2].clone();
+    raw.ask(&["nack", "12", &token, r#"{"reason":"no stock"}"#]).await;
+    assert_eq!(state(&mut raw, "publish", "13").await[0], "duplicate");
+    assert_eq!(subscriber.event().await[3], "e1", "as often as it was published");
+
+    // Scheduled and not due: it stays so.
+    raw.ask(&["delete", "14", r#"{"id":"e1"}"#]).await;
+    let due = (std::time::SystemTime::now() + crate::support::PATIENCE * 100)
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis()
+        .to_string();
+    raw.ask(&["schedule", "15", &due, "e1", "orders", "created", "order-1", "", "1"]).await;
+    for (verb, req) in [("publish", "16"), ("persist", "17")] {
+        assert_eq!(state(&mut raw, verb, req).await, ["duplicate", "scheduled"]);
+    }
+    let other = publish(&mut raw, "18", ["e1", "orders", "created", "order-1", "", "2"]).await;
+    assert_eq!(other[..3], ["err", "18", CONFLICT]);
+    publish(&mut raw, "19", ["end", "orders", "paid", "order-1", "", "1"]).await;
+    assert_eq!(subscriber.event().await[3], "end", "nothing was dispatched in between");
+    // In a batch, too.
+    let batch = r#"[{"id":"e1","domain":"orders","name":"created","pid":"order-1","data":1}]"#;
+    assert!(raw.ask(&["batch", "20", batch]).await[3].contains(r#""state":"scheduled""#));
+    drop((raw, subscriber));
     hub.stop().await;
 }

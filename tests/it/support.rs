@@ -2,6 +2,7 @@
 //! conditions that are waited for.
 
 pub mod admin;
+pub mod claims;
 pub mod http;
 pub mod load;
 pub mod npm;

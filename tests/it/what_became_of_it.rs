@@ -1,7 +1,7 @@
 //! Promise: of each event it can be said what became of it, and who did it.
 
 use eventflow::{
-    spoke::{Consume, Publish, ReadError, Spoke},
+    spoke::{Consume, Nack, Publish, ReadError, Spoke},
     wire::Trace,
 };
 use sea_orm::{ConnectionTrait, Database};
@@ -41,14 +41,14 @@ async fn each_state_from_orphan_to_its_end() {
     assert_eq!(trace(&spoke, "waits").await.state, "pending");
 
     good.ack().await.unwrap();
-    bad.nack("no such customer: ünknown\u{1F680}").await.unwrap();
+    bad.nack(Nack::new("no such customer: ünknown\u{1F680}").give_up()).await.unwrap();
     let good = trace(&spoke, "good").await;
     assert_eq!((&*good.state, good.consumer), ("success", Some(operator.clone())));
     assert!(good.ended >= good.published && good.attempts.is_empty());
     let bad = trace(&spoke, "bad").await;
     assert_eq!((&*bad.state, bad.consumer), ("dead", Some(operator.clone())));
     let [attempt] = &*bad.attempts else { panic!("one attempt, not {:?}", bad.attempts) };
-    assert_eq!((attempt.number, &attempt.consumer, &*attempt.reason), (1, &operator, "nack"));
+    assert_eq!((attempt.number, &attempt.consumer, &*attempt.reason), (1, &operator, "given up"));
     assert_eq!(attempt.error, "no such customer: ünknown\u{1F680}");
     assert!(bad.published <= Some(attempt.started) && Some(attempt.ended) <= bad.ended);
     assert!(attempt.started <= attempt.ended);
@@ -61,6 +61,7 @@ async fn lost_links_and_the_nack_are_its_attempts() {
     let hub = TestHub::start().await;
     let spoke = hub.spoke().await;
     publish(&spoke, "e1").await;
+    hub.v1().await.set("", r#"{"max_attempts":22,"delay":1,"max_delay":1}"#).await;
     for attempt in 1..=22_usize {
         let mut raw = hub.v1().await;
         raw.ask(&["consume", "1", "1", "", "orders", "*", r#"{"credit":1}"#]).await;

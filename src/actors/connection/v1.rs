@@ -108,12 +108,18 @@ impl Connection {
                 self.publish(req, Storing::Schedule(due, event), gathered);
             }
             Request::Cancel { req, id } => self.amend(req, Amendment::Cancel(id), gathered),
+            Request::Recur { req, recur } => self.amend(req, Amendment::Recur(recur), gathered),
+            Request::RecurChange { req, name, change } => {
+                self.amend(req, Amendment::RecurChange(name, change), gathered);
+            }
+            Request::RecurRun { req, name, id } => self.amend(req, Amendment::RunExtra(name, id), gathered),
             Request::Associate { req, id, with } => {
                 self.amend(req, Amendment::Associate(id, with), gathered);
             }
             Request::Dissociate { req, id, with } => {
                 self.amend(req, Amendment::Dissociate(id, with), gathered);
             }
+            Request::Nudge { req, ids } => self.nudge(req, ids, gathered),
             Request::Delete { req, what } => self.amend(req, Amendment::Delete(what), gathered),
             Request::Redrive { req, what } => self.amend(req, Amendment::Redrive(what), gathered),
             Request::Group { req, group, action } => {
@@ -147,6 +153,12 @@ impl Connection {
             }
             Request::Pids { req, domain, page, limit } => {
                 self.read(Read { req, what: What::Pids { domain, page, limit } });
+            }
+            Request::RecurList { req, page, limit } => {
+                self.read(Read { req, what: What::RecurringPage { page, limit } });
+            }
+            Request::RecurShow { req, name, runs } => {
+                self.read(Read { req, what: What::Recurring { name, runs } });
             }
             Request::Wait { req, wait } => self.wait(req, Awaits::Event(wait)),
             Request::Outcome { req, id, options } => self.wait(req, Awaits::Outcome(id, options)),

@@ -8,12 +8,13 @@ use super::{
 };
 use crate::{
     actors::{
+        collector::Nudge,
         journal::{Amend, Amending, Amendment, Publish, Publishing, Storing},
         outlet::MOST_AMENDMENTS,
     },
-    event::{Fault, code},
+    event::{EventId, Fault, code},
     metrics::CutReason,
-    wire::Req,
+    wire::{RecurChange, Req},
 };
 
 impl Connection {
@@ -48,11 +49,11 @@ impl Connection {
     /// Takes a change to what is stored; beyond what a link may have under way it is refused for now.
     pub(super) fn amend(&mut self, req: Req, what: Amendment, gathered: &mut Gathered) {
         self.send_publishes(std::mem::take(&mut gathered.publishes));
-        let deletes = matches!(what, Amendment::Delete(_) | Amendment::Cancel(_) | Amendment::Redrive(_));
-        if deletes && !self.config.may_delete {
+        if takes_away(&what) && !self.config.may_delete {
             let fault = Fault::refused(
                 code::NOT_ALLOWED,
-                "this hub lets no spoke delete, cancel or redrive anything: its operator may set `spokes.may_delete`",
+                "this hub lets no spoke delete, cancel, replace or redrive anything: its operator may set \
+                 `spokes.may_delete`",
             );
             self.outlet.answer(req, Err(fault));
             return;
@@ -60,16 +61,20 @@ impl Connection {
         match self.outlet.amendment() {
             Some(permit) => gathered.changes.push(Amending { req, what, permit }),
             None => {
-                let fault = Fault::retryable(
-                    code::HUB_BUSY,
-                    format!(
-                        "this link has {MOST_AMENDMENTS} associations, cancels and deletions waiting: wait for their answers"
-                    ),
-                    FULL_WAIT,
-                );
-                self.outlet.answer(req, Err(fault));
+                self.outlet.answer(req, Err(too_many()));
             }
         }
+    }
+
+    /// Hands a nudge to the collector, behind the publishes before it; its place is among the link's changes.
+    pub(super) fn nudge(&mut self, req: Req, ids: Vec<EventId>, gathered: &mut Gathered) {
+        self.send_publishes(std::mem::take(&mut gathered.publishes));
+        let Some(permit) = self.outlet.amendment() else {
+            self.outlet.answer(req, Err(too_many()));
+            return;
+        };
+        let sent = self.core.collector.offer(Nudge { outlet: self.outlet.clone(), req, permit, ids });
+        self.refuse_all(vec![req], sent);
     }
 
     pub(super) fn send_publishes(&mut self, events: Vec<Publishing>) {
@@ -90,5 +95,25 @@ impl Connection {
         let amend = Amend { outlet: self.outlet.clone(), by: self.uid.clone(), changes };
         let sent = self.core.journal.offer(amend);
         self.refuse_all(reqs, sent);
+    }
+}
+
+fn too_many() -> Fault {
+    let text = format!(
+        "this link has {MOST_AMENDMENTS} associations, cancels, deletions, nudges and changes of recurring schedules \
+         waiting: wait for their answers"
+    );
+    Fault::retryable(code::HUB_BUSY, text, FULL_WAIT)
+}
+
+/// Whether something that stands is gone afterwards, or begins anew.
+fn takes_away(what: &Amendment) -> bool {
+    match what {
+        Amendment::Delete(_)
+        | Amendment::Cancel(_)
+        | Amendment::Redrive(_)
+        | Amendment::RecurChange(_, RecurChange::Remove) => true,
+        Amendment::Recur(recur) => recur.replace,
+        _ => false,
     }
 }

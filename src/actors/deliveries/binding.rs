@@ -160,7 +160,7 @@ impl Binding {
         self
     }
 
-    /// Domains that start later than the others.
+    /// When some domains start later than others.
     #[must_use]
     pub fn starts(&self) -> &[DomainStart] {
         &self.starts

@@ -9,10 +9,12 @@ use tokio::sync::oneshot;
 
 use super::{
     amend::{self, Deleting},
+    collect::{self, Fate},
     due,
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
     outcomes::{self, Claimed},
+    recurring,
     redrive::{self, Redriving},
     sequence::Sequence,
     sweeps,
@@ -23,7 +25,7 @@ use crate::{
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Append, Event, EventId, Fault, Group, NewEvent, Uid, code},
+    event::{Append, Event, EventId, Fault, Group, NewEvent, RecurringName, Uid, code},
     metrics::{HubMetrics, Refusal},
     store::{Binding, Due, Gone, Placed, StoreError, Swept, Write, Written},
     wire::{Answer, Published, Req, Token},
@@ -41,7 +43,7 @@ pub enum ReplyTo {
         /// Its place in the link's window.
         permit: WindowPermit,
     },
-    /// The link that asked for an association, or for the end of a schedule.
+    /// The link that asked for an association, for the end of a schedule, or for something about a recurring one.
     Amender {
         /// The link.
         outlet: Outlet,
@@ -52,6 +54,10 @@ pub enum ReplyTo {
     },
     /// The scheduler, how many of what is due ran.
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
+    /// The collector, what became of each event that it found.
+    Collector(oneshot::Sender<Result<Vec<(EventId, Fate)>, Fault>>),
+    /// The scheduler, how many of the recurring schedules that are due ran.
+    Recurring(oneshot::Sender<Result<usize, Fault>>),
     /// The keeper, what came of its sweep.
     Keeper(oneshot::Sender<Result<Swept, Fault>>),
     /// The link that asked for a deletion.
@@ -131,6 +137,8 @@ impl Job {
         match &self.write {
             Write::Batch { events, .. } => events.len(),
             Write::RunDue { events, .. } => events.len(),
+            Write::Collect { events, .. } => events.len(),
+            Write::RunRecurring { names, .. } => names.len(),
             _ => 1,
         }
     }
@@ -197,6 +205,19 @@ impl Batch {
                 event.timestamp = due::stored_at(now);
                 Events::Later(due::of(event, *due))
             }
+            Write::Collect { events, .. } => {
+                collect::place(events, sequence, now);
+                Events::None
+            }
+            Write::RunRecurring { names, places, .. } => {
+                *places = recurring::places(names.len(), sequence, now);
+                Events::None
+            }
+            Write::RunExtra { seq, timestamp, .. } => {
+                let place = sequence.next(now);
+                (*seq, *timestamp) = (place.seq, place.timestamp);
+                Events::None
+            }
             Write::RunDue { events, .. } => {
                 due::place(events, sequence, now);
                 Events::None
@@ -224,6 +245,8 @@ pub struct Told {
     pub refused: Vec<NpmPublish>,
     /// What is to run at its time.
     pub scheduled: Vec<Due>,
+    /// When recurring schedules are due next.
+    pub advanced: Vec<Due<RecurringName>>,
     /// Outcomes, attempts and claims.
     pub recorded: Recorded,
     /// Deleted events.
@@ -266,7 +289,7 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                         metrics.schedules_waiting.dec();
                         Ok(Answer::Done)
                     }
-                    Ok(other) => Err(mismatch(&other)),
+                    Ok(other) => recurring::changed(other, &mut told, metrics),
                     Err(error) => Err(Fault::from(error)),
                 };
                 outlet.answer(req, done);
@@ -275,6 +298,14 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             ReplyTo::Scheduler(done) => {
                 // A scheduler that is gone is part of a core that restarts.
                 let _ = done.send(due::ran(result, &mut told.committed, metrics));
+            }
+            ReplyTo::Collector(done) => {
+                // The same holds for a collector.
+                let _ = done.send(collect::collected(result, &mut told, metrics));
+            }
+            ReplyTo::Recurring(done) => {
+                // A scheduler that is gone is part of a core that restarts.
+                let _ = done.send(recurring::ran(result, &mut told, metrics));
             }
             ReplyTo::Keeper(done) => sweeps::swept(done, result, &mut told),
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),

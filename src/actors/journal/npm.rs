@@ -1,23 +1,23 @@
 //! Events that npm spokes have put into the database: what the journal makes of the claims.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use actix::{AsyncContext, Context};
 
 use super::{
     Journal, Take,
     batch::{ReplyTo, Told},
+    collect::dispatch,
 };
 use crate::{
     actors::{
         clock::now_millis,
-        dispatched::Dispatched,
         npm::ignored,
         outlet::{Outlet, WindowPermit},
     },
     event::{EventId, Uid},
     metrics::HubMetrics,
-    store::{StoreError, Taken, Write, Written},
+    store::{StoreError, Write, Written},
 };
 
 /// When a take is tried again that the database refuses for now: npm has no answers, so its spoke won't.
@@ -89,20 +89,10 @@ pub fn taken(
     };
     match result {
         Ok(Written::Taken(taken)) => {
-            let Taken { event, broadcasts, serves, claimed } = *taken;
-            if !broadcasts && !serves {
+            if !taken.broadcasts && !taken.serves {
                 metrics.duplicates.inc();
             }
-            if broadcasts && (claimed || !serves) {
-                told.npm.push(Arc::new(Dispatched::new(event.clone(), seq)));
-            }
-            if serves {
-                metrics.published.inc();
-                let shared = claimed || !broadcasts;
-                let dispatched =
-                    if shared { Dispatched::shared(event, seq) } else { Dispatched::new(event, seq) };
-                told.committed.push(Arc::new(dispatched));
-            }
+            dispatch(*taken, seq, told, metrics);
         }
         Ok(Written::NotTaken(why)) => ignore(&why.to_string()),
         Ok(other) => ignore(&format!("the store answered {other:?}: report this fault")),

@@ -18,9 +18,11 @@ use crate::{
     hub::Hub,
     log::Log,
     manual::{Completions, Docs, Man},
+    nudge::Nudge,
     parse::{duration, hub_address},
     pids::Pids,
     publish::Publish,
+    recur::Recur,
     request::Request,
     schedule::{Cancel, Schedule, WITHOUT_DATE},
     show::Show,
@@ -183,6 +185,7 @@ pub(crate) enum Command {
     Wait(Wait),
     Schedule(Schedule),
     Cancel(Cancel),
+    Recur(Recur),
     Show(Show),
     Log(Log),
     Pids(Pids),
@@ -190,6 +193,7 @@ pub(crate) enum Command {
     Associate(Associate),
     Dissociate(Dissociate),
     Delete(Delete),
+    Nudge(Nudge),
     Group(Group),
     Backlog(backlog::Arguments),
     Dead(Dead),
@@ -213,10 +217,12 @@ impl Command {
             | Self::Wait(Wait { timeout, .. })
             | Self::Schedule(Schedule { timeout, .. })
             | Self::Cancel(Cancel { timeout, .. })
+            | Self::Recur(Recur { timeout, .. })
             | Self::Show(Show { timeout, .. })
             | Self::Log(Log { timeout, .. })
             | Self::Pids(Pids { timeout, .. })
             | Self::State(state::Arguments { timeout, .. })
+            | Self::Nudge(Nudge { timeout, .. })
             | Self::Backlog(backlog::Arguments { timeout, .. })
             | Self::Delete(Delete { timeout, .. }) => (false, Some(*timeout)),
             Self::Associate(Associate { link }) | Self::Dissociate(Dissociate { link }) => {

@@ -21,10 +21,12 @@ mod hub;
 mod log;
 mod manual;
 mod ndjson;
+mod nudge;
 mod output;
 mod parse;
 mod pids;
 mod publish;
+mod recur;
 mod request;
 mod schedule;
 mod show;
@@ -94,6 +96,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Wait(arguments) => wait::run(arguments, link()?, printer, stop).await,
         Command::Schedule(arguments) => schedule::run(arguments, link()?, printer, stop).await,
         Command::Cancel(arguments) => schedule::cancel(arguments, link()?, printer, stop).await,
+        Command::Recur(arguments) => recur::run(arguments, link()?, printer, stop).await,
         Command::Show(arguments) => show::run(arguments, link()?, printer, stop).await,
         Command::Log(arguments) => log::run(arguments, link()?, printer, stop).await,
         Command::Pids(arguments) => pids::run(arguments, link()?, printer, stop).await,
@@ -101,6 +104,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::State(arguments) => state::run(arguments, link()?, printer, stop).await,
         Command::Associate(arguments) => association::associate(arguments, link()?, printer, stop).await,
         Command::Dissociate(arguments) => association::dissociate(arguments, link()?, printer, stop).await,
+        Command::Nudge(arguments) => nudge::run(arguments, link()?, printer, stop).await,
         Command::Delete(arguments) => delete::run(arguments, link()?, printer, stop).await,
         Command::Group(arguments) => group::run(arguments, link()?, printer, stop).await,
         Command::Backlog(arguments) => backlog::run(arguments, link()?, printer, stop).await,

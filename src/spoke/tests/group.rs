@@ -173,6 +173,11 @@ async fn dead_events_are_read_page_by_page_and_redriven() {
     let all = Redrive { domain: pattern("orders"), name: pattern("*"), ..of };
     let (count, ()) = tokio::join!(group.redrive_all("orders", "*"), redriven(&mut link, all, 3));
     assert_eq!(count, Ok(3));
+    let (alive, ()) = tokio::join!(group.redrive("e1"), async {
+        let Request::Redrive { req, .. } = link.request().await else { panic!("a redrive") };
+        link.refuse(req, code::NOT_DEAD).await;
+    });
+    assert_eq!(alive, Ok(false));
     let (gone, ()) = tokio::join!(group.redrive("e1"), async {
         let Request::Redrive { req, .. } = link.request().await else { panic!("a redrive") };
         link.refuse(req, code::EVENT_NOT_FOUND).await;

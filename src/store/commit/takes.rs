@@ -16,12 +16,17 @@ use super::{
 use crate::event::{Event, EventId, Uid};
 
 /// How an event stands before its claims.
-struct Found {
-    event: Event,
-    published: bool,
+pub(super) struct Found {
+    pub(super) event: Event,
+    pub(super) published: bool,
     /// Scheduled, and not executed.
-    waits: bool,
-    claimed: bool,
+    pub(super) waits: bool,
+    /// A spoke has claimed it.
+    pub(super) claimed: bool,
+    /// A hub of ours has it.
+    pub(super) served: bool,
+    /// It has an outcome.
+    pub(super) over: bool,
 }
 
 /// Makes the claims of the batch's takes in their order, and answers them.
@@ -78,12 +83,17 @@ async fn serve(db: &DatabaseConnection, id: &EventId, hub: &Uid, seq: u64) -> Re
     Ok(db.execute_raw(statement(sql, values)).await?.rows_affected() > 0)
 }
 
-async fn find(db: &DatabaseConnection, ids: &[&EventId]) -> Result<HashMap<EventId, Found>, DbErr> {
+/// Those of these events that are stored.
+pub(super) async fn find(
+    db: &DatabaseConnection,
+    ids: &[&EventId],
+) -> Result<HashMap<EventId, Found>, DbErr> {
     let mut all = HashMap::with_capacity(ids.len());
     for piece in pieces(ids) {
         let sql = format!(
             "SELECT {EVENT}, p.event_id IS NOT NULL, s.event_id IS NOT NULL AND s.executed IS NULL, \
-             p.consumed_spoke IS NOT NULL \
+             p.consumed_spoke IS NOT NULL, p.v1_hub IS NOT NULL, \
+             p.success IS NOT NULL OR p.failed IS NOT NULL OR p.orphan IS NOT NULL \
              FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
              LEFT JOIN event_scheduled s ON s.event_id = e.id WHERE e.id IN ({})",
             marks(rounded(piece.len()))
@@ -96,6 +106,8 @@ async fn find(db: &DatabaseConnection, ids: &[&EventId]) -> Result<HashMap<Event
                 published: row.try_get_by_index(7)?,
                 waits: row.try_get_by_index(8)?,
                 claimed: row.try_get_by_index(9)?,
+                served: row.try_get_by_index(10)?,
+                over: row.try_get_by_index(11)?,
                 event,
             };
             all.insert(found.event.id.clone(), found);

@@ -4,14 +4,14 @@ use std::{path::Path, process::Stdio, time::Duration};
 
 use eventflow::{
     pki::Bundle,
-    spoke::{Publish, Spoke},
+    spoke::{GroupChange, Publish, Spoke},
 };
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::table;
-use crate::support::{PATIENCE, TestHub};
+use crate::support::{PATIENCE, TestHub, npm::Npm};
 
 pub struct Place {
     pub spoke: Spoke,
@@ -30,7 +30,10 @@ pub struct Said {
 impl Place {
     pub async fn new() -> Self {
         let hub = TestHub::start().await;
-        Self { spoke: hub.spoke().await, hub, folder: tempfile::tempdir().unwrap() }
+        let spoke = hub.spoke().await;
+        // So that the end of an event that fails needn't be waited for.
+        spoke.default_group().set(GroupChange::new().max_attempts(1)).await.unwrap();
+        Self { spoke, hub, folder: tempfile::tempdir().unwrap() }
     }
 
     /// Ends the client and the hub, which must be able to drain.
@@ -47,6 +50,11 @@ impl Place {
     pub async fn event_of(&self, domain: &str, pid: &str, id: &str, name: &str, data: Value) {
         let publish = Publish::new(domain.to_owned(), name.to_owned(), pid.to_owned()).id(id.to_owned());
         self.spoke.publish(publish.data(&data).unwrap()).await.unwrap();
+    }
+
+    /// An event that another program has committed into the hub's database.
+    pub async fn committed(&self, id: &str) {
+        Npm::of(&self.hub).await.publish(id, "orders", "created", "order-1").await;
     }
 
     /// The credentials of the commands.

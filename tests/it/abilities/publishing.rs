@@ -1,8 +1,8 @@
 //! Publishing, storing, answering, asking.
 
 use eventflow::{
-    event::Event,
-    spoke::{Consume, Publish},
+    event::{Event, Expect},
+    spoke::{Consume, Publish, PublishError},
 };
 use serde_json::json;
 
@@ -141,5 +141,58 @@ async fn ask_and_get_the_answer() {
     let answer = at.row("ask and get the answer", &[], "--id q1").await.well().value();
     assert_eq!((&answer["name"], &answer["rid"]), (&json!("answered"), &json!("q1")));
     consumer.stop().await.unwrap();
+    at.leave().await;
+}
+
+#[tokio::test]
+async fn publish_only_if_a_log_ends_so() {
+    let at = Place::new().await;
+    let order = |id: &str| Publish::new("orders", "created", "order-1").id(id.to_owned());
+    at.row("publish only if a log ends so", &[], "--id e1").await.well();
+    let late = at.row("publish only if a log ends so", &[], "--id e2").await.with(1);
+    assert!(
+        late.stderr.contains(r#"the last is "e1""#) && late.stderr.contains("E_EVENTFLOW_LOG_CONFLICT"),
+        "{late:?}"
+    );
+    let late = at.spoke.publish(order("e2").expecting(Expect::None)).await.unwrap_err();
+    assert!(matches!(late, PublishError::LogConflict(conflict) if conflict.count == 1));
+    at.spoke.publish(order("e2").expecting("e1".parse().unwrap())).await.unwrap();
+    at.run("eventflow publish orders created --pid order-1 --id e3 --expect e2").await.well();
+    let again =
+        at.run("eventflow publish orders created --pid order-1 --id e3 --expect e2").await.well().value();
+    assert_eq!((&again["duplicate"], &again["state"]), (&json!(true), &json!("pending")));
+    let log = at.spoke.log("orders", "order-1").collect(9).await.unwrap();
+    assert_eq!(Expect::last_of(&log).to_string(), "e3");
+    at.run("eventflow publish orders created --pid order-1 --id e4 --persist --expect e2").await.with(1);
+    at.run("eventflow publish orders created --pid order-1 --expect ''").await.with(2);
+    at.leave().await;
+}
+
+#[tokio::test]
+async fn publish_what_is_in_the_database() {
+    let at = Place::new().await;
+    for id in ["order-1-created", "e2"] {
+        at.committed(id).await;
+    }
+    let nudged = at.spoke.nudge(["order-1-created"]).await.unwrap();
+    assert_eq!((nudged.len(), nudged[0].state.as_str()), (1, "taken"));
+    let answer = at.row("publish what is in the database", &[("ID", "e2")], "").await.well().value();
+    assert_eq!(answer, json!({ "id": "e2", "state": "taken" }));
+    let answer = at.run("eventflow nudge e2").await.well().value();
+    assert_eq!(answer, json!({ "id": "e2", "state": "published" }));
+    at.run("eventflow nudge e2 nobody").await.with(3);
+    assert_eq!(at.spoke.nudge([""; 0]).await.unwrap(), []);
+    at.leave().await;
+}
+
+#[tokio::test]
+async fn publish_whatever_is_in_the_database() {
+    let at = Place::new().await;
+    // Younger than the hub's `collect.age`: it is left to the next look, or to a nudge by its id.
+    at.committed("e1").await;
+    assert_eq!(at.spoke.nudge_all().await, Ok(0));
+    let answer = at.row("publish whatever is in the database", &[], "").await.well().value();
+    assert_eq!(answer, json!({ "taken": 0 }));
+    at.run("eventflow nudge e1").await.well();
     at.leave().await;
 }

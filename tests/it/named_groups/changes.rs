@@ -48,7 +48,7 @@ async fn seek_serves_again_what_was_done_and_purge_passes_over_what_waits() {
     let mut claims = spoke.claims(orders("billing")).await.unwrap();
     publish(&spoke, ids("a", 10)).await;
     assert_eq!(take(&mut claims, 10).await, ids("a", 10));
-    billing.seek(StartAt::Id(EventId::parse("a003").unwrap())).await.unwrap();
+    billing.seek(EventId::parse("a003").unwrap()).await.unwrap();
     assert_eq!(take(&mut claims, 6).await, ids("a", 10)[4..]);
     settled(&spoke, "billing").await;
 

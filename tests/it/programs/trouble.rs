@@ -152,7 +152,7 @@ fn on_a_terminal_a_whole_log_goes_only_after_a_yes() {
     let hub = Started::new();
     run(hub.client(&["publish", "orders", "created", "--pid", "order-1"]), 0);
     let said = on_a_terminal(&hub, "delete --log orders order-1", "n\n", 1);
-    assert!(said.contains("[y/N]") && said.contains("nothing was deleted"), "{said}");
+    assert!(said.contains("[y/N]") && said.contains("nothing was done"), "{said}");
     run(hub.client(&["log", "orders", "order-1"]), 0);
     let said = on_a_terminal(&hub, "delete --log orders order-1", "y\n", 0);
     assert!(said.contains("deleted 1 event of order-1 in orders"), "{said}");

@@ -86,7 +86,7 @@ async fn a_subscription_that_is_taken_back_leaves_nothing() {
     assert_eq!(raw.reply("6").await, ["ok", "6"]);
     while raw.put_aside().is_some() {}
     some(&spoke, 1).await;
-    assert_eq!(raw.ask(&["subscribe", "7", "1", "orders", "*"]).await[..2], ["ok", "7"]);
+    assert_eq!(raw.ask(&["subscribe", "7", "1", "users", "*"]).await[..2], ["ok", "7"]);
     assert!(raw.put_aside().is_none(), "nothing comes for what was taken back");
     spoke.close().await;
     hub.stop().await;

@@ -1,7 +1,7 @@
 //! What is changed in a group: bindings that go, the place that it has come to, its end.
 
 use super::{Effects, Group};
-use crate::{event::PatternIndex, store};
+use crate::{actors::deliveries::leases::Leases, event::PatternIndex, store};
 
 impl Group {
     /// A binding goes. Its consumers end; what they hold stays theirs.
@@ -53,6 +53,8 @@ impl Group {
         self.taken.retain(|_, token| claims.contains_key(token));
         self.deleted.clear();
         self.overdue.clear();
+        self.leases = Leases::default();
+        self.letters.go_to(self.identity.no, None);
         self.retries.forget();
         self.active = 0;
     }

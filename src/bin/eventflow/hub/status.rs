@@ -32,6 +32,8 @@ struct Page {
     state: String,
     reason: String,
     links: BTreeMap<String, u64>,
+    /// Not part of the hub's answer: counted over its groups.
+    consumers: Option<u64>,
     published: u64,
     outcomes: BTreeMap<String, u64>,
     orphans: Option<u64>,
@@ -42,9 +44,20 @@ struct Page {
     synchronous: i64,
 }
 
+/// How a group stands, as far as it is needed here.
+#[derive(Debug, Deserialize)]
+struct Stands {
+    consumers: u64,
+}
+
 /// Asks and prints.
 pub(crate) async fn run(admin: &Admin, mut printer: Printer) -> Result<(), Failure> {
-    let answer: Value = admin.get("/status").await?;
+    let mut answer: Value = admin.get("/status").await?;
+    // An older hub doesn't tell.
+    if let (Ok(groups), Some(page)) = (admin.get::<Vec<Stands>>("/backlog").await, answer.as_object_mut()) {
+        let consumers: u64 = groups.iter().map(|group| group.consumers).sum();
+        page.insert("consumers".to_owned(), consumers.into());
+    }
     match printer.style() {
         Style::Json => printer.line(&json(&answer))?,
         Style::People { .. } => {
@@ -70,9 +83,10 @@ impl Page {
             ("up", format!("{}, start {} of this hub", span(self.uptime_ms), self.epoch)),
             ("address", self.address.clone()),
             ("links", counts(&self.links)),
-            ("published", since(self.published.to_string())),
-            ("outcomes", since(counts(&self.outcomes))),
         ];
+        rows.extend(self.consumers.map(|count| ("consumers", count.to_string())));
+        rows.push(("published", since(self.published.to_string())));
+        rows.push(("outcomes", since(counts(&self.outcomes))));
         rows.extend(self.orphans.map(|count| ("orphans", since(count.to_string()))));
         rows.push(("pending", format!("{}, {} in flight", self.pending, self.in_flight)));
         rows.extend(
@@ -112,6 +126,11 @@ mod tests {
         assert_eq!(lines[8], "pending    3, 1 in flight");
         assert_eq!(lines[9], "scheduled  2 whose time is yet to come");
         assert_eq!(lines[10], "database   2.0 KiB; acks wait for the disk");
+
+        let mut with_consumers = answer.clone();
+        with_consumers["consumers"] = 7.into();
+        let lines = serde_json::from_value::<Page>(with_consumers).unwrap().lines();
+        assert_eq!(lines[5], "consumers  7");
 
         let mut older = answer;
         older.as_object_mut().unwrap().retain(|name, _| name != "orphans" && name != "schedules_waiting");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use eventflow::spoke::{Consume, GroupChange, SettleError, Start};
+use eventflow::spoke::{Consume, GroupChange, SettleError, StartAt};
 
 use super::{ids, orders, publish, settled, standing, take};
 use crate::support::{TestHub, until};
@@ -45,7 +45,7 @@ async fn seek_serves_again_what_was_done_and_purge_passes_over_what_waits() {
     let mut claims = spoke.claims(orders("billing")).await.unwrap();
     publish(&spoke, ids("a", 10)).await;
     assert_eq!(take(&mut claims, 10).await, ids("a", 10));
-    billing.seek(Start::after("a003")).await.unwrap();
+    billing.seek(eventflow::event::EventId::parse("a003").unwrap()).await.unwrap();
     assert_eq!(take(&mut claims, 6).await, ids("a", 10)[4..]);
     settled(&spoke, "billing").await;
 
@@ -58,7 +58,7 @@ async fn seek_serves_again_what_was_done_and_purge_passes_over_what_waits() {
     let mut claims = spoke.claims(orders("billing")).await.unwrap();
     assert_eq!(take(&mut claims, 1).await, ids("c", 1));
 
-    billing.seek(Start::all()).await.unwrap();
+    billing.seek(StartAt::All).await.unwrap();
     assert_eq!(take(&mut claims, 16).await.len(), 16, "what was passed over too");
     spoke.close().await;
 
@@ -79,7 +79,7 @@ async fn what_a_consumer_holds_stays_its_own_when_its_group_is_sought_or_purged(
     let mut claims = spoke.claims(orders("billing").credit(2)).await.unwrap();
     publish(&spoke, ids("a", 4)).await;
     let held = [claims.next().await.unwrap(), claims.next().await.unwrap()];
-    spoke.group("billing").seek(Start::all()).await.unwrap();
+    spoke.group("billing").seek(StartAt::All).await.unwrap();
     spoke.group("billing").purge().await.unwrap();
     for claim in held {
         claim.ack().await.unwrap();
@@ -136,7 +136,7 @@ async fn a_group_that_is_removed_is_forgotten_with_its_claims_and_outcomes() {
     assert_eq!(take(&mut other, 4).await, ids("a", 4), "another group isn't touched");
 
     // One of the same name is another group.
-    let mut claims = spoke.claims(orders("billing").from(Start::all())).await.unwrap();
+    let mut claims = spoke.claims(orders("billing").from(StartAt::All)).await.unwrap();
     assert_eq!(take(&mut claims, 4).await, ids("a", 4));
     spoke.close().await;
     hub.stop().await;

@@ -21,7 +21,7 @@ pub use pattern::{InvalidPattern, Pattern};
 pub use policy::{DomainStart, Keep, Kept, Policies, Policy, Start, has_started};
 pub use position::{InvalidPosition, Position};
 pub use state::{State, compose};
-pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, Uid};
+pub use text::{Domain, Eid, EventId, Group, InvalidText, MAX_TEXT, Name, Pid, RecurringName, Uid};
 
 /// What a publisher hands in: an event before the store gives it its time.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

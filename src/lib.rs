@@ -36,6 +36,8 @@ pub mod hub;
 pub mod metrics;
 #[cfg(feature = "spoke")]
 pub mod pki;
+#[cfg(feature = "hub")]
+pub mod recurrence;
 #[cfg(feature = "spoke")]
 pub mod spoke;
 #[cfg(feature = "hub")]

@@ -53,6 +53,7 @@ mod pids;
 mod publish;
 mod pulse;
 mod query;
+mod recurring;
 mod renewal;
 mod request;
 mod schedule;
@@ -107,6 +108,7 @@ pub use self::{
     nack::Nack,
     pids::PidReader,
     publish::{Pending, Publish},
+    recurring::{RanNow, Recurred, Recurrence, RecurringDetails, RecurringReader},
     renewal::{RenewError, Renewal},
     schedule::{Schedule, Scheduled},
     subscriber::{Subscriber, SubscriberCounts},

@@ -28,6 +28,7 @@ mod migration;
 mod open;
 mod page;
 mod readers;
+mod recurring;
 mod removed;
 mod replay;
 mod retries;
@@ -61,6 +62,7 @@ pub use keep::{Fate, KeepMark, Looked, UNHEARD_OF};
 pub use leaves::LogLine;
 pub use open::{OpenEvent, OpenPage};
 pub use page::{LogKey, PidKey};
+pub use recurring::{MOST_SCHEDULES, occurrence_id};
 pub use removed::{Removed, RemovedMark};
 pub use replay::{Place as EventPlace, ReplayPage};
 pub use retries::{RetryEvent, RetryPage};
@@ -69,8 +71,8 @@ pub use standing::Standing;
 pub use sweep::{Sweep, Swept};
 pub use unserved::{Unserved, UnservedKey, UnservedPage};
 pub use write::{
-    AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Running, Taken, Write,
-    Written,
+    AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Recurred, Running, Taken,
+    Write, Written,
 };
 
 /// Where the database is, and how it is kept.

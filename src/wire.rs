@@ -20,6 +20,7 @@ mod group;
 mod message;
 pub mod npm;
 mod query;
+mod recurring;
 mod reply;
 mod request;
 mod since;
@@ -35,6 +36,7 @@ pub use greeting::*;
 pub use group::*;
 pub use message::*;
 pub use query::*;
+pub use recurring::*;
 pub use request::ParseLimits;
 pub use since::{RemovedEvents, Since, SubscribeOptions};
 

@@ -7,6 +7,7 @@ mod due;
 mod message;
 mod npm;
 mod outcomes;
+mod recurring;
 mod redrive;
 mod sequence;
 mod snapshot;
@@ -27,6 +28,7 @@ pub use message::{
     Alter, Amend, Amending, Amendment, Backlog, Bind, Close, Connect, Note, Panic, Publish, Publishing,
     Record, Storing, Take,
 };
+pub use recurring::RunRecurring;
 pub use sequence::{Place, Sequence};
 pub use sweeps::Sweep;
 
@@ -64,11 +66,11 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
-/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] from the scheduler, [`Sweep`] from the
-///   keeper, [`Collect`] from the collector, [`Record`], [`Bind`] and [`Alter`] from deliveries, [`Note`] from anyone,
-///   [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and [`Snapshot`] from the hub.
+/// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] and [`RunRecurring`] from the scheduler,
+///   [`Sweep`] from the keeper, [`Collect`] from the collector, [`Record`], [`Bind`] and [`Alter`] from deliveries, [`Note`]
+///   from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and [`Snapshot`] from the hub.
 /// - **Sends**: answers into the publishers' outlets; `Committed` and `Deleted` to the registry, `Recorded`,
-///   `Redriven` and `Expired` to deliveries, `Scheduled` to the scheduler.
+///   `Redriven` and `Expired` to deliveries, `Scheduled` and `Advanced` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit, npm publishes by their links' windows: both are always taken.
 /// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
@@ -94,7 +96,7 @@ pub struct Journal {
     _life: Life,
 }
 
-measured!(Journal: Connect, Publish, Take, Amend, RunDue, Sweep, Collect, Record, Bind, Alter, Note, Close, Backlog, Halt, Panic, Snapshot);
+measured!(Journal: Connect, Publish, Take, Amend, RunDue, RunRecurring, Sweep, Collect, Record, Bind, Alter, Note, Close, Backlog, Halt, Panic, Snapshot);
 
 impl Journal {
     /// A journal that goes on after `sequence`. It reports a database in trouble to `readiness`.
@@ -192,6 +194,9 @@ impl Journal {
         }
         if !told.scheduled.is_empty() {
             peers.scheduler.signal(super::scheduler::Scheduled(told.scheduled));
+        }
+        if !told.advanced.is_empty() {
+            peers.scheduler.signal(super::scheduler::Advanced(told.advanced));
         }
         if !told.gone.is_empty() || !told.owed.is_empty() {
             peers.registry.signal(super::registry::Deleted { gone: told.gone, owed: told.owed });

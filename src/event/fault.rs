@@ -112,6 +112,18 @@ pub mod code {
     pub const SCHEDULE_NOT_FOUND: &str = "E_EVENTFLOW_SCHEDULE_NOT_FOUND";
     /// The schedule ran already.
     pub const SCHEDULE_EXECUTED: &str = "E_EVENTFLOW_SCHEDULE_EXECUTED";
+    /// The name of a recurring schedule breaks the rules for texts.
+    pub const INVALID_RECURRING: &str = "E_EVENTFLOW_INVALID_RECURRING";
+    /// The rule of a recurring schedule can't be read, or never fires.
+    pub const INVALID_RULE: &str = "E_EVENTFLOW_INVALID_RULE";
+    /// No time zone has this name.
+    pub const INVALID_ZONE: &str = "E_EVENTFLOW_INVALID_ZONE";
+    /// No recurring schedule has this name.
+    pub const RECURRING_NOT_FOUND: &str = "E_EVENTFLOW_RECURRING_NOT_FOUND";
+    /// A recurring schedule of this name stands with other content.
+    pub const RECURRING_CONFLICT: &str = "E_EVENTFLOW_RECURRING_CONFLICT";
+    /// There are as many recurring schedules as the hub keeps.
+    pub const TOO_MANY_RECURRING: &str = "E_EVENTFLOW_TOO_MANY_RECURRING";
     /// What was waited for didn't come in time (npm's code).
     pub const WAIT_TIMEOUT: &str = "E_EVENTFLOW_WAIT_TIMEOUT";
     /// A link waits for more at once than the hub allows.

@@ -182,6 +182,10 @@ text!(
     Group, "group", code::INVALID_GROUP, |_| None
 );
 text!(
+    /// The name of a recurring schedule, for example `nightly-report`.
+    RecurringName, "name of the recurring schedule", code::INVALID_RECURRING, |_| None
+);
+text!(
     /// The identity of a hub or a spoke: the UID of its certificate.
     Uid, "UID", code::INVALID_UID, |_| None
 );

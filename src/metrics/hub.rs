@@ -69,6 +69,14 @@ pub struct HubMetrics {
     pub collect_refused: Counter,
     /// From when an event was due to its dispatch.
     pub schedule_lateness: Histogram,
+    /// Events that recurring schedules have published.
+    pub recurring_runs: Counter,
+    /// Those of them that were missed: due for more than ten seconds.
+    pub recurring_missed: Counter,
+    /// Times of recurring schedules that were missed and left out.
+    pub recurring_left_out: Counter,
+    /// How far the database's clock is ahead of this machine's, in milliseconds; negative: behind.
+    pub clock_skew: Gauge,
     /// Events and outcomes that links wait for.
     pub waits: Gauge,
 
@@ -146,6 +154,10 @@ impl HubMetrics {
             collected: Counter::default(),
             collect_refused: Counter::default(),
             schedule_lateness: Histogram::times(),
+            recurring_runs: Counter::default(),
+            recurring_missed: Counter::default(),
+            recurring_left_out: Counter::default(),
+            clock_skew: Gauge::default(),
             waits: Gauge::default(),
             links: Gauges::default(),
             links_opened: Counters::default(),

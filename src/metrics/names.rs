@@ -95,6 +95,10 @@ definitions! {
     COLLECTED: Counter "eventflow_events_collected" "Events that applications had put into the database themselves, published.";
     COLLECT_REFUSED: Counter "eventflow_events_not_collected" "Such events that break the rules, and are not published.";
     LATENESS: Histogram "eventflow_schedule_lateness" ["seconds"] "Time from when an event was due to its dispatch.";
+    RECURRING_RUNS: Counter "eventflow_recurring_runs" "Events that recurring schedules have published.";
+    RECURRING_MISSED: Counter "eventflow_recurring_runs_missed" "Events that recurring schedules have published for times that were missed.";
+    RECURRING_LEFT_OUT: Counter "eventflow_recurring_runs_left_out" "Times of recurring schedules that were missed and left out.";
+    CLOCK_SKEW: Gauge "eventflow_clock_skew" ["seconds"] "How far the database's clock is ahead of the hub's; below zero: behind.";
 
     LINKS: Gauge "eventflow_links" {"dialect"} "Links that are up.";
     LINKS_OPENED: Counter "eventflow_links_opened" {"dialect"} "Links that came up.";

@@ -130,6 +130,10 @@ impl Renderer {
         out.counter(names::COLLECTED, &hub.collected)?;
         out.counter(names::COLLECT_REFUSED, &hub.collect_refused)?;
         out.metric(names::LATENESS, |out| histogram(out, &hub.schedule_lateness))?;
+        out.counter(names::RECURRING_RUNS, &hub.recurring_runs)?;
+        out.counter(names::RECURRING_MISSED, &hub.recurring_missed)?;
+        out.counter(names::RECURRING_LEFT_OUT, &hub.recurring_left_out)?;
+        out.metric(names::CLOCK_SKEW, |out| gauge(out, hub.clock_skew.get() as f64 / 1e3))?;
         out.gauge(names::WAITS, &hub.waits)
     }
 

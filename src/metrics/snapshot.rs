@@ -121,6 +121,12 @@ pub struct HubSnapshot {
     pub collected: u64,
     /// Such events that break the rules, each counted once.
     pub collect_refused: u64,
+    pub recurring_runs: u64,
+    /// Of these, those whose time was missed.
+    pub recurring_missed: u64,
+    pub recurring_left_out: u64,
+    /// How far the database's clock is ahead of this machine's.
+    pub clock_skew_ms: i64,
     /// Events and outcomes that links wait for.
     pub waits: i64,
     pub links: BTreeMap<&'static str, i64>,
@@ -185,6 +191,10 @@ impl Metrics {
             collected: hub.collected.get(),
             collect_refused: hub.collect_refused.get(),
             schedule_lateness: times(&hub.schedule_lateness),
+            recurring_runs: hub.recurring_runs.get(),
+            recurring_missed: hub.recurring_missed.get(),
+            recurring_left_out: hub.recurring_left_out.get(),
+            clock_skew_ms: hub.clock_skew.get(),
             waits: hub.waits.get(),
             links: gauges(&hub.links),
             links_opened: counters(&hub.links_opened),

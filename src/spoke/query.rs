@@ -5,10 +5,10 @@ use super::{
     command::{Command, Failure, Found, Port, Unanswered},
 };
 use crate::{
-    event::{Domain, EventId, Fault, Group, code},
+    event::{Domain, EventId, Fault, Group, RecurringName, code},
     wire::{
         Answer, Association, BacklogQuery, DeadQuery, Deletion, GroupAction, GroupChanged, LogQuery,
-        OutcomeOptions, Redrive, Req, Request, Wait,
+        OutcomeOptions, Recur, RecurChange, Redrive, Req, Request, Wait,
     },
 };
 
@@ -40,6 +40,17 @@ pub(super) enum Query {
     },
     Redrive(Redrive),
     Cancel(EventId),
+    Recur(Box<Recur>),
+    RecurChange(RecurringName, RecurChange),
+    RecurRun(RecurringName, EventId),
+    RecurList {
+        page: String,
+        limit: u32,
+    },
+    RecurShow {
+        name: RecurringName,
+        runs: u32,
+    },
     Associate(EventId, Association),
     Dissociate(EventId, Association),
     Delete(Deletion),
@@ -65,6 +76,11 @@ impl Query {
             Query::Dead { query, page, limit } => Request::Dead { req, query, page, limit },
             Query::Redrive(what) => Request::Redrive { req, what },
             Query::Cancel(id) => Request::Cancel { req, id },
+            Query::Recur(recur) => Request::Recur { req, recur },
+            Query::RecurChange(name, change) => Request::RecurChange { req, name, change },
+            Query::RecurRun(name, id) => Request::RecurRun { req, name, id },
+            Query::RecurList { page, limit } => Request::RecurList { req, page, limit },
+            Query::RecurShow { name, runs } => Request::RecurShow { req, name, runs },
             Query::Associate(id, with) => Request::Associate { req, id, with },
             Query::Dissociate(id, with) => Request::Dissociate { req, id, with },
             Query::Delete(what) => Request::Delete { req, what },
@@ -78,6 +94,9 @@ impl Query {
         matches!(
             self,
             Query::Cancel(_)
+                | Query::Recur(_)
+                | Query::RecurChange(..)
+                | Query::RecurRun(..)
                 | Query::Associate(..)
                 | Query::Dissociate(..)
                 | Query::Delete(_)
@@ -92,7 +111,8 @@ impl Query {
     pub(super) fn done_before(&self, fault: &Fault) -> Option<Answer> {
         match (self, fault.code.as_str()) {
             (Query::Delete(Deletion::Event { .. }), code::EVENT_NOT_FOUND) => Some(Answer::Deleted(1)),
-            (Query::Cancel(_), code::SCHEDULE_NOT_FOUND) => Some(Answer::Done),
+            (Query::Cancel(_), code::SCHEDULE_NOT_FOUND)
+            | (Query::RecurChange(_, RecurChange::Remove), code::RECURRING_NOT_FOUND) => Some(Answer::Done),
             (Query::Group(_, GroupAction::Remove {}), code::GROUP_NOT_FOUND) => {
                 Some(Answer::Group(Box::new(GroupChanged { settings: None, events: 0 })))
             }

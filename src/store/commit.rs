@@ -10,6 +10,7 @@ mod order;
 mod others;
 mod outcomes;
 mod publishes;
+mod recurring;
 mod redrives;
 mod retries;
 mod rounds;
@@ -63,8 +64,9 @@ impl Store {
     /// Writes everything in one transaction and answers each in the order of the batch. When this returns, what
     /// is answered `Ok` is committed; nothing else is.
     ///
-    /// Within a batch the publishes take effect first, then outcomes, attempts and retries, then schedules, then what npm spokes
-    /// published, what is collected, claims, and the rest, each kind in the order of the batch; deletions come last. A publish that names
+    /// Within a batch the publishes take effect first, then outcomes, attempts and retries, then schedules, recurring ones
+    /// last, then what npm spokes published, what is collected, claims, and the rest, each kind in the order of the batch;
+    /// deletions come last. A publish that names
     /// what an earlier write schedules or cancels waits for that one, in a transaction of its own.
     ///
     /// - A publish of an id that is there is answered as a duplicate or a conflict; an unknown `rid`, a log that ends
@@ -202,6 +204,7 @@ async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Res
     tails::count(db, &mut answers).await?;
     script.run(db).await?;
     schedules::write(db, writes, &mut answers).await?;
+    recurring::write(db, writes, &mut answers).await?;
     takes::write(db, writes, &mut answers).await?;
     collects::write(db, writes, &mut answers).await?;
     claims::write(db, writes, &mut answers).await?;

@@ -5,7 +5,10 @@ use std::{io, path::PathBuf, time::Duration};
 use sea_orm::DbErr;
 
 use super::time;
-use crate::event::{EventId, Fault, LogConflict, code};
+use crate::{
+    event::{EventId, Fault, LogConflict, RecurringName, code},
+    recurrence::RuleError,
+};
 
 /// How long a publisher waits before it tries again on a full or absent database.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -81,6 +84,36 @@ pub enum StoreError {
     ScheduleExecuted {
         /// The event.
         id: EventId,
+    },
+    /// The rule of a recurring schedule isn't taken.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// No recurring schedule has this name.
+    #[error("no recurring schedule has the name {name:?}: it was never made, or it was removed")]
+    RecurringNotFound {
+        /// The name.
+        name: RecurringName,
+    },
+    /// A recurring schedule of this name has other content.
+    #[error(
+        "the recurring schedule {name:?} stands already with {}: say that it is to be replaced, or choose another name",
+        other(field)
+    )]
+    RecurringConflict {
+        /// The name that both have.
+        name: RecurringName,
+        /// The first field that differs.
+        field: &'static str,
+    },
+    /// There are as many recurring schedules as may be.
+    #[error(
+        "the recurring schedule {name:?} can't be made, since there are {} already: remove some, or let one publish for \
+         several",
+        super::MOST_SCHEDULES
+    )]
+    TooManyRecurring {
+        /// The one that was to be made.
+        name: RecurringName,
     },
     /// The event has its outcome already.
     #[error("the outcome of the event {id:?} is already recorded: this claim came too late, drop its result")]
@@ -196,6 +229,10 @@ impl StoreError {
             Self::InvalidDue { .. } => code::SCHEDULE_INVALID_DATE,
             Self::ScheduleNotFound { .. } => code::SCHEDULE_NOT_FOUND,
             Self::ScheduleExecuted { .. } => code::SCHEDULE_EXECUTED,
+            Self::Rule(error) => error.code(),
+            Self::RecurringNotFound { .. } => code::RECURRING_NOT_FOUND,
+            Self::RecurringConflict { .. } => code::RECURRING_CONFLICT,
+            Self::TooManyRecurring { .. } => code::TOO_MANY_RECURRING,
             Self::LogConflict(_) => code::LOG_CONFLICT,
             Self::RidNotFound { .. } => code::RID_NOT_FOUND,
             Self::EventNotFound { .. } => code::EVENT_NOT_FOUND,

@@ -7,6 +7,7 @@ mod m20261202_000002_schedule;
 mod m20261202_000010_certificate;
 mod m20261203_000001_groups;
 mod m20261203_000002_removed;
+mod m20261203_000003_recurring;
 mod m20261203_000003_starts;
 mod m20261203_000004_marker;
 
@@ -29,6 +30,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261202_000010_certificate::Migration),
             Box::new(m20261203_000001_groups::Migration),
             Box::new(m20261203_000002_removed::Migration),
+            Box::new(m20261203_000003_recurring::Migration),
             Box::new(m20261203_000003_starts::Migration),
             Box::new(m20261203_000004_marker::Migration),
         ]

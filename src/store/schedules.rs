@@ -20,13 +20,13 @@ pub(super) const DUE: &str =
 /// Now by the database's clock, in milliseconds since 1970. The same throughout a statement.
 pub(super) const NOW: &str = "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)";
 
-/// A scheduled event that hasn't run.
+/// A scheduled event that hasn't run; or, by its name, a recurring schedule that is to run next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
+pub struct Due<Id = EventId> {
     /// When it is to run, in milliseconds since 1970.
     pub due: i64,
-    /// Which event.
-    pub id: EventId,
+    /// Which event, or which schedule.
+    pub id: Id,
     /// Its [weight](crate::event::Event::weight), without its texts, in bytes.
     pub bytes: usize,
 }

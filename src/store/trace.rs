@@ -43,6 +43,8 @@ impl Store {
         attempts.reverse();
 
         let schedule = self.schedule(id).await?;
+        let (recurring, due) = self.occurrence(id).await?.unzip();
+        let due = due.flatten();
         let publisher = published.as_ref().map(|row| Uid::from_stored(row.publisher.clone()));
         // Its row is there from the start, but nobody has seen the event yet.
         let published = published.filter(|_| schedule.is_none_or(|schedule| schedule.executed));
@@ -67,7 +69,8 @@ impl Store {
             published: published.as_ref().map(|row| time::millis(row.published)),
             hub: published.as_ref().and_then(|row| row.v1_hub.clone()).map(Uid::from_stored),
             seq: published.as_ref().and_then(|row| row.seq).map(unsigned),
-            scheduled: schedule.map(|schedule| schedule.due),
+            scheduled: schedule.map(|schedule| schedule.due).or(due),
+            recurring,
             state: state.to_owned(),
             consumer,
             ended: published

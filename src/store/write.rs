@@ -5,11 +5,12 @@ mod attempt;
 use super::{
     deletion::{Delete, Deleted},
     groups::{Letter, Redriven},
+    schedules::Due,
     sweep::{Sweep, Swept},
 };
 use crate::{
-    event::{DomainStart, Event, EventId, Expect, Outcome, Pattern, Pid, Uid, has_started},
-    wire::{Association, GroupSettings, Published, Redrive},
+    event::{DomainStart, Event, EventId, Expect, Outcome, Pattern, Pid, RecurringName, Uid, has_started},
+    wire::{Association, GroupSettings, Made, Published, Recur, RecurChange, Redrive},
 };
 
 pub use attempt::AttemptRow;
@@ -214,6 +215,55 @@ pub enum Write {
         /// The hub that dispatches them. Its row in `hub` must exist.
         hub: Uid,
     },
+    /// Make a recurring schedule, or replace one. Answered by [`Written::Recurring`].
+    Recur {
+        /// What to make.
+        recur: Box<Recur>,
+        /// Who wants that: the publisher of its events.
+        by: Uid,
+        /// The hub that was asked, for the `log` table.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Pause, resume or remove a recurring schedule. Answered by [`Written::Changed`].
+    RecurChange {
+        /// Which one.
+        name: RecurringName,
+        /// What to do with it.
+        change: RecurChange,
+        /// Who wants that, for the `log` table.
+        by: Uid,
+        /// The hub that was asked.
+        hub: Uid,
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
+    /// Publish the event of a recurring schedule now, besides its times. Answered by [`Written::RanExtra`].
+    RunExtra {
+        /// Which schedule.
+        name: RecurringName,
+        /// The event's id.
+        id: EventId,
+        /// Its place on `hub`.
+        seq: u64,
+        /// Its time, in milliseconds since 1970.
+        timestamp: i64,
+        /// Who publishes it.
+        by: Uid,
+        /// The hub that dispatches it. Its row in `hub` must exist.
+        hub: Uid,
+    },
+    /// Publish what these recurring schedules are due for by the database's clock, and move each on to its next time.
+    /// Answered by [`Written::Recurred`].
+    RunRecurring {
+        /// Which schedules.
+        names: Vec<RecurringName>,
+        /// Numbers and times for the events, rising: at least as many as schedules. Those that aren't taken are lost.
+        places: Vec<(u64, i64)>,
+        /// The hub that dispatches them. Its row in `hub` must exist.
+        hub: Uid,
+    },
     /// Make a binding, or find the one that already has this group, domain and name. A new one lowers the
     /// group's cursors below its `start_seq`, and makes the row of a named group without settings, if it is missing.
     /// `id` is not looked at.
@@ -363,8 +413,38 @@ pub enum Written {
     Cancelled,
     /// What ran, in the order of its sequence.
     Ran(Vec<Ran>),
+    /// The recurring schedule stands.
+    Recurring {
+        /// When it runs next; none: it is paused.
+        next: Option<Due<RecurringName>>,
+        /// What became of it.
+        made: Made,
+    },
+    /// The recurring schedule is changed; when it runs next, if it does.
+    Changed(Option<Due<RecurringName>>),
+    /// A run of a recurring schedule by itself; its event, if it was published just now.
+    RanExtra(Option<Box<Event>>, Published),
+    /// What recurring schedules have published, those that were due.
+    Recurred(Vec<Recurred>),
     /// Done.
     Done,
+}
+
+/// A recurring schedule that was due, and was moved on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recurred {
+    /// Which one.
+    pub name: RecurringName,
+    /// What it published, in sequence.
+    pub ran: Vec<Ran>,
+    /// How many of them were missed.
+    pub late: u64,
+    /// Times that were missed and left out.
+    pub left_out: u64,
+    /// When it runs next; none: that was its last time.
+    pub next: Option<Due<RecurringName>>,
+    /// Why it can't run any more: somebody else has put a rule into the database that is none.
+    pub broken: Option<String>,
 }
 
 /// An event that an npm spoke has published. None of its claims won: it was taken before.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::GroupTrace;
-use crate::event::{EventId, Group, Uid};
+use crate::event::{EventId, Group, RecurringName, Uid};
 
 /// Events of a batch, and of a page, at most.
 pub const MOST_EVENTS: usize = 1_000;
@@ -123,6 +123,9 @@ pub struct Trace {
     /// When it is or was due, if it was scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled: Option<i64>,
+    /// The recurring schedule that published it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recurring: Option<RecurringName>,
     /// `persisted`, `scheduled`, `pending`, `orphan`, `claimed`, `success`, `dead` or `expired`, for the default group.
     pub state: String,
     /// Who holds it or brought it to its end.

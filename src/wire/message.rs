@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Association, Backlog, BacklogQuery, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction,
-    GroupChanged, Hello, HubAddress, LogQuery, Nudged, OutcomeOptions, Published, Redrive, RemovedEvents,
-    Renewed, StartAt, SubscribeOptions, Trace, Wait, Welcome,
+    GroupChanged, Hello, HubAddress, LogQuery, Made, Nudged, OutcomeOptions, Published, Recur, RecurChange,
+    RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed, StartAt, SubscribeOptions, Trace, Wait,
+    Welcome,
 };
-use crate::event::{Append, Domain, Event, EventId, Expect, Fault, Group, NewEvent, Pattern, Pid};
+use crate::event::{
+    Append, Data, Domain, Event, EventId, Expect, Fault, Group, NewEvent, Pattern, Pid, RecurringName,
+};
 
 /// The number of a request, chosen by the client, echoed by the answer.
 pub type Req = u64;
@@ -254,6 +257,49 @@ pub enum Request {
         /// The scheduled event.
         id: EventId,
     },
+    /// `recur, req, name, create|replace, {json}, data`: a recurring schedule.
+    Recur {
+        /// Request number.
+        req: Req,
+        /// What to make.
+        recur: Box<Recur>,
+    },
+    /// `recur-pause, req, name`, `recur-resume, req, name` or `recur-remove, req, name`.
+    RecurChange {
+        /// Request number.
+        req: Req,
+        /// Which recurring schedule.
+        name: RecurringName,
+        /// What to do with it.
+        change: RecurChange,
+    },
+    /// `recur-run, req, name, id`: publishes its event now, besides its times.
+    RecurRun {
+        /// Request number.
+        req: Req,
+        /// Which recurring schedule.
+        name: RecurringName,
+        /// The event's id; the same again is the same run.
+        id: EventId,
+    },
+    /// `recur-list, req, page, limit`: recurring schedules by name; `page` is empty at first.
+    RecurList {
+        /// Request number.
+        req: Req,
+        /// Where to go on: what the page before said; empty: from the start.
+        page: String,
+        /// At most so many; the hub's own limits hold too.
+        limit: u32,
+    },
+    /// `recur-show, req, name, runs`: a recurring schedule and its next runs.
+    RecurShow {
+        /// Request number.
+        req: Req,
+        /// Which one.
+        name: RecurringName,
+        /// So many runs to come; the hub's own limits hold too.
+        runs: u32,
+    },
     /// `pids, req, domain, page, limit`: the processes of a domain; `page` is empty at first.
     Pids {
         /// Request number.
@@ -395,10 +441,10 @@ pub enum Reply {
 /// What an `ok` carries besides its number; its first unit, if there is one, names the form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// Nothing: unsubscribe, stop, ack, nack, extend, release, cancel, associate, dissociate, and read and wait after their
-    /// `item`.
+    /// Nothing: unsubscribe, stop, ack, nack, extend, release, cancel, associate, dissociate, recur-pause, recur-resume,
+    /// recur-remove, and read and wait after their `item`.
     Done,
-    /// `committed, timestamp, seq` or `duplicate, timestamp, seq, state`: publish, and persist with 0 for `seq`.
+    /// `committed, timestamp, seq` or `duplicate, timestamp, seq, state`: publish, recur-run, and persist with 0 for `seq`.
     Published(Published),
     /// `batch, [json, …]`: what became of each event of a batch, in its order.
     Batch(Vec<Published>),
@@ -408,6 +454,27 @@ pub enum Answer {
         due: i64,
         /// False: it was scheduled so already.
         fresh: bool,
+    },
+    /// `recurring, due, new`, `recurring, due, duplicate` or `recurring, due, replaced`: recur.
+    Recurring {
+        /// When it runs next, in milliseconds since 1970; none (empty): it is paused, or nothing is to come.
+        next: Option<i64>,
+        /// What became of it.
+        made: Made,
+    },
+    /// `recurrings, [json, …], next`: recur-list, by name. An empty `next`: that was the last page.
+    Recurrings {
+        /// How they stand.
+        states: Vec<RecurringState>,
+        /// Where to go on.
+        next: String,
+    },
+    /// `recurrence, {json}, data`: recur-show.
+    RecurringShown {
+        /// How it stands, and what is to come.
+        shown: Box<RecurringShown>,
+        /// The data of its events.
+        data: Data,
     },
     /// `pids, [json, …], next`: pids, rising. An empty `next`: that was the last page.
     Pids {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::{
-    Answer, ControlCharacter, HubAddress, PublishState, Published, Record, RecordFault, Reply,
+    Answer, ControlCharacter, HubAddress, Made, PublishState, Published, Record, RecordFault, Reply,
     encode::{Writer, claim_head, event_head, event_tail},
     fields::{Fields, json, json_list, number, positive, short, time},
 };
@@ -61,6 +61,18 @@ impl Reply {
                     Answer::Batch(published) => record.text("batch").json(published),
                     Answer::Scheduled { due, fresh } => {
                         record.text("scheduled").time(*due).text(if *fresh { "new" } else { "duplicate" })
+                    }
+                    Answer::Recurring { next, made } => {
+                        let record = record.text("recurring");
+                        match next {
+                            Some(due) => record.time(*due),
+                            None => record.text(""),
+                        }
+                        .text(made.as_str())
+                    }
+                    Answer::Recurrings { states, next } => record.text("recurrings").json(states).text(next),
+                    Answer::RecurringShown { shown, data } => {
+                        record.text("recurrence").json(shown).text(data.as_str())
                     }
                     Answer::Pids { pids, next } => record.text("pids").json(pids).text(next),
                     Answer::Outcome(Some(ended)) => record.text("outcome").json(ended),
@@ -173,6 +185,21 @@ fn read_answer(units: &[&str]) -> Result<Answer, RecordFault> {
         ["scheduled", due, form @ ("new" | "duplicate")] => {
             Answer::Scheduled { due: time("due", due)?, fresh: *form == "new" }
         }
+        ["recurring", due, made @ ("new" | "duplicate" | "replaced")] => Answer::Recurring {
+            next: if due.is_empty() { None } else { Some(time("due", due)?) },
+            made: match *made {
+                "new" => Made::New,
+                "duplicate" => Made::Duplicate,
+                _ => Made::Replaced,
+            },
+        },
+        ["recurrings", states, next] => {
+            Answer::Recurrings { states: json_list("recurrings", states)?, next: (*next).to_owned() }
+        }
+        ["recurrence", shown, data] => Answer::RecurringShown {
+            shown: Box::new(json("recurrence", shown)?),
+            data: Data::from_stored((*data).to_owned()),
+        },
         // As the hub sends them: its database may hold some that are older than the rules.
         ["pids", pids, next] => Answer::Pids {
             pids: json_list::<String>("pids", pids)?.into_iter().map(Pid::from_stored).collect(),

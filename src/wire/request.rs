@@ -1,6 +1,7 @@
 //! Requests to records and back.
 
 mod batch;
+mod recur;
 
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,13 @@ const FORMS: &[(&str, &str)] = &[
     ("persist", "req, id, domain, name, pid, rid, data"),
     ("schedule", "req, due, id, domain, name, pid, rid, data"),
     ("cancel", "req, id"),
+    ("recur", "req, name, mode, json, data"),
+    ("recur-pause", "req, name"),
+    ("recur-resume", "req, name"),
+    ("recur-remove", "req, name"),
+    ("recur-run", "req, name, id"),
+    ("recur-list", "req, page, limit"),
+    ("recur-show", "req, name, runs"),
     ("pids", "req, domain, page, limit"),
     ("wait", "req, json"),
     ("outcome", "req, id, json"),
@@ -91,6 +99,11 @@ impl Request {
             Self::Persist { .. } => "persist",
             Self::Schedule { .. } => "schedule",
             Self::Cancel { .. } => "cancel",
+            Self::Recur { .. } => "recur",
+            Self::RecurChange { change, .. } => change.verb(),
+            Self::RecurRun { .. } => "recur-run",
+            Self::RecurList { .. } => "recur-list",
+            Self::RecurShow { .. } => "recur-show",
             Self::Pids { .. } => "pids",
             Self::Wait { .. } => "wait",
             Self::Outcome { .. } => "outcome",
@@ -127,6 +140,11 @@ impl Request {
             | Self::Persist { req, .. }
             | Self::Schedule { req, .. }
             | Self::Cancel { req, .. }
+            | Self::Recur { req, .. }
+            | Self::RecurChange { req, .. }
+            | Self::RecurRun { req, .. }
+            | Self::RecurList { req, .. }
+            | Self::RecurShow { req, .. }
             | Self::Pids { req, .. }
             | Self::Wait { req, .. }
             | Self::Outcome { req, .. }
@@ -196,6 +214,11 @@ impl Request {
             Self::Log { req, query, page, limit } => {
                 record.number(*req).json(query).text(page).number((*limit).into())
             }
+            Self::Recur { req, recur } => recur::put(record.number(*req), recur),
+            Self::RecurChange { req, name, .. } => record.number(*req).text(name),
+            Self::RecurRun { req, name, id } => record.number(*req).text(name).text(id),
+            Self::RecurList { req, page, limit } => record.number(*req).text(page).number((*limit).into()),
+            Self::RecurShow { req, name, runs } => record.number(*req).text(name).number((*runs).into()),
             Self::Pids { req, domain, page, limit } => {
                 record.number(*req).text(domain).text(page).number((*limit).into())
             }
@@ -328,6 +351,10 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         ("renew", [number, key]) => Request::Renew { req: req(number)?, key: (*key).to_owned() },
         ("show", &[number, id]) => {
             Request::Show { req: req(number)?, id: EventId::parse(fields.shared(id))? }
+        }
+        (verb, [number, units @ ..]) if verb.starts_with("recur") => {
+            let form = recur::read(fields, verb, req(number)?, units, limits)?;
+            return form.ok_or_else(|| fields.misfit(FORMS).into());
         }
         ("pids", &[n, domain, page, limit]) => Request::Pids {
             req: req(n)?,

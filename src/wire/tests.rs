@@ -228,6 +228,20 @@ fn later_request() -> impl Strategy<Value = Request> {
             page,
             limit
         }),
+        (req(), text(), any::<bool>(), recurring(), data()).prop_map(|(req, name, replace, what, data)| {
+            Request::Recur { req, recur: Box::new(Recur { name, replace, what, data }) }
+        }),
+        (req(), text(), 0..3_usize).prop_map(|(req, name, at)| {
+            let change = [RecurChange::Pause, RecurChange::Resume, RecurChange::Remove][at];
+            Request::RecurChange { req, name, change }
+        }),
+        (req(), text(), text()).prop_map(|(req, name, id)| Request::RecurRun { req, name, id }),
+        (req(), "[ -~]{0,80}", 1..=u32::MAX).prop_map(|(req, page, limit)| Request::RecurList {
+            req,
+            page,
+            limit
+        }),
+        (req(), text(), 1..=u32::MAX).prop_map(|(req, name, runs)| Request::RecurShow { req, name, runs }),
         (req(), wait()).prop_map(|(req, wait)| Request::Wait { req, wait }),
         (req(), text(), option::of(text()), 0..=86_400_000_u64).prop_map(|(req, id, group, timeout_ms)| {
             Request::Outcome { req, id, options: OutcomeOptions { group, timeout_ms } }
@@ -318,6 +332,7 @@ fn trace() -> impl Strategy<Value = Trace> {
         .prop_map(|(publisher, hub, consumer, (published, seq, scheduled, ended), state, attempts)| {
             Trace {
                 scheduled,
+                recurring: None,
                 publisher,
                 published,
                 hub,
@@ -348,12 +363,49 @@ fn answer() -> impl Strategy<Value = Answer> {
         vec(published(), 0..4).prop_map(Answer::Batch),
         any::<(i64, bool)>().prop_map(|(due, fresh)| Answer::Scheduled { due, fresh }),
         (vec(text(), 0..4), "[ -~]{0,80}").prop_map(|(pids, next)| Answer::Pids { pids, next }),
+        (option::of(any::<i64>()), 0..3_usize).prop_map(|(next, at)| {
+            Answer::Recurring { next, made: [Made::New, Made::Duplicate, Made::Replaced][at] }
+        }),
+        (vec(recurring_state(), 0..3), "[ -~]{0,80}")
+            .prop_map(|(states, next)| Answer::Recurrings { states, next }),
+        (recurring_state(), vec((any::<i64>(), any::<(String, String)>(), text()), 0..3), data()).prop_map(
+            |(state, runs, data)| {
+                let run = |(due, (utc, local), id)| Run { due, utc, local, id };
+                let shown = RecurringShown { state, runs: runs.into_iter().map(run).collect() };
+                Answer::RecurringShown { shown: Box::new(shown), data }
+            }
+        ),
         option::of(ended()).prop_map(|ended| Answer::Outcome(ended.map(Box::new))),
         any::<u64>().prop_map(Answer::Deleted),
         any::<u64>().prop_map(Answer::Redriven),
         (option::of(settings()), any::<u64>())
             .prop_map(|(settings, events)| Answer::Group(Box::new(GroupChanged { settings, events }))),
     ]
+}
+
+fn recurring() -> impl Strategy<Value = Recurring> {
+    let bound = || option::of(any::<i64>());
+    ((text(), text()), option::of(text()), any::<(String, String, u64, bool)>(), 0..3_usize, bound(), bound())
+        .prop_map(|((domain, event), pid, (rule, zone, window_ms, paused), missed, start, end)| {
+            let missed = [Missed::Once, Missed::All, Missed::Skip][missed];
+            Recurring { domain, event, pid, rule, zone, missed, window_ms, start, end, paused }
+        })
+}
+
+fn recurring_state() -> impl Strategy<Value = RecurringState> {
+    let times = || any::<(Option<i64>, Option<i64>, u64, u64, i64)>();
+    (text(), recurring(), times(), text()).prop_map(
+        |(name, what, (next, last, ran, left_out, made), publisher)| RecurringState {
+            name,
+            what,
+            next,
+            last,
+            ran,
+            left_out,
+            publisher,
+            made,
+        },
+    )
 }
 
 fn welcome() -> impl Strategy<Value = Welcome> {

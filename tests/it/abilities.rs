@@ -8,6 +8,7 @@ mod holding;
 mod place;
 mod publishing;
 mod reading;
+mod recurring;
 mod scheduling;
 mod table;
 mod waiting;

@@ -12,10 +12,10 @@ use eventflow::{
     wire::{
         After, Answer, Association, Attempt, Backlog, BacklogQuery, BindingInfo, ConsumeOptions,
         ConsumerInfo, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction, GroupChanged,
-        GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, NackOptions,
-        Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record, Redrive,
-        RemovedEvents, Renewed, Reply, Request, Since, StartAt, SubscribeOptions, Trace, Wait, WaitFor,
-        Welcome,
+        GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, Made, Missed,
+        NackOptions, Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record,
+        Recur, RecurChange, Recurring, RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed,
+        Reply, Request, Run, Since, StartAt, SubscribeOptions, Trace, Wait, WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -451,6 +451,90 @@ fn event_twin() -> NewEvent {
     NewEvent { rid: Some(new_event().id), ..new_event() }
 }
 
+fn recurring() -> Recurring {
+    let NewEvent { domain, pid, .. } = new_event();
+    Recurring {
+        pid: Some(pid),
+        zone: "Europe/Berlin".into(),
+        missed: Missed::All,
+        window_ms: 3_600_000,
+        start: Some(1_750_000_000_000),
+        end: Some(1_790_000_000_000),
+        paused: true,
+        ..Recurring::new(domain, "reminded".parse().unwrap(), "30 2 * * MON-FRI".into())
+    }
+}
+
+fn recurring_state() -> RecurringState {
+    let NewEvent { domain, .. } = new_event();
+    RecurringState {
+        name: "reminders".parse().unwrap(),
+        what: Recurring::new(domain, "reminded".parse().unwrap(), "@daily".into()),
+        next: Some(1_750_032_000_000),
+        last: Some(1_749_945_600_000),
+        ran: 12,
+        left_out: 1,
+        publisher: uid("OPERATOR.EVENTFLOW-SPOKE"),
+        made: 1_748_000_000_000,
+    }
+}
+
+#[test]
+fn recurring_schedules() {
+    let name = || "reminders".parse().unwrap();
+    let recur = |replace, what| Request::Recur {
+        req: 30,
+        recur: Box::new(Recur { name: name(), replace, what, data: new_event().data }),
+    };
+    request(
+        r#"recur␟30␟reminders␟create␟{"domain":"orders","event":"reminded","rule":"@daily","zone":"UTC","missed":"once","window_ms":86400000}␟{"total":12}␞"#,
+        &recur(false, recurring_state().what),
+    );
+    request(
+        r#"recur␟30␟reminders␟replace␟{"domain":"orders","event":"reminded","pid":"order-1","rule":"30 2 * * MON-FRI","zone":"Europe/Berlin","missed":"all","window_ms":3600000,"start":1750000000000,"end":1790000000000,"paused":true}␟{"total":12}␞"#,
+        &recur(true, recurring()),
+    );
+    let change = |change| Request::RecurChange { req: 31, name: name(), change };
+    request("recur-pause␟31␟reminders␞", &change(RecurChange::Pause));
+    request("recur-resume␟31␟reminders␞", &change(RecurChange::Resume));
+    request("recur-remove␟31␟reminders␞", &change(RecurChange::Remove));
+    request(
+        "recur-run␟32␟reminders␟01K0EXAMPLE␞",
+        &Request::RecurRun { req: 32, name: name(), id: new_event().id },
+    );
+    request("recur-list␟33␟␟100␞", &Request::RecurList { req: 33, page: String::new(), limit: 100 });
+    request("recur-show␟34␟reminders␟5␞", &Request::RecurShow { req: 34, name: name(), runs: 5 });
+
+    let ok = |req, answer| Reply::Ok { req, answer };
+    for (golden, next, made) in [
+        ("ok␟30␟recurring␟1750032000000␟new␞", Some(1_750_032_000_000), Made::New),
+        ("ok␟30␟recurring␟1750032000000␟duplicate␞", Some(1_750_032_000_000), Made::Duplicate),
+        ("ok␟30␟recurring␟␟replaced␞", None, Made::Replaced),
+    ] {
+        reply(golden, &ok(30, Answer::Recurring { next, made }));
+    }
+    reply(
+        r#"ok␟33␟recurrings␟[{"name":"reminders","domain":"orders","event":"reminded","rule":"@daily","zone":"UTC","missed":"once","window_ms":86400000,"next":1750032000000,"last":1749945600000,"ran":12,"left_out":1,"publisher":"OPERATOR.EVENTFLOW-SPOKE","made":1748000000000}]␟␞"#,
+        &ok(33, Answer::Recurrings { states: vec![recurring_state()], next: String::new() }),
+    );
+    let run = Run {
+        due: 1_750_032_000_000,
+        utc: "2025-06-16T00:00:00+00:00".into(),
+        local: "2025-06-16T00:00:00+00:00".into(),
+        id: EventId::parse("re-00000000000000000000000000000000").unwrap(),
+    };
+    reply(
+        r#"ok␟34␟recurrence␟{"name":"reminders","domain":"orders","event":"reminded","rule":"@daily","zone":"UTC","missed":"once","window_ms":86400000,"next":1750032000000,"last":1749945600000,"ran":12,"left_out":1,"publisher":"OPERATOR.EVENTFLOW-SPOKE","made":1748000000000,"runs":[{"due":1750032000000,"utc":"2025-06-16T00:00:00+00:00","local":"2025-06-16T00:00:00+00:00","id":"re-00000000000000000000000000000000"}]}␟{"total":12}␞"#,
+        &ok(
+            34,
+            Answer::RecurringShown {
+                shown: Box::new(RecurringShown { state: recurring_state(), runs: vec![run] }),
+                data: new_event().data,
+            },
+        ),
+    );
+}
+
 #[test]
 fn replies() {
     reply(
@@ -623,6 +707,7 @@ fn trace() -> Trace {
         hub: Some(uid("VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB")),
         seq: Some(1_750_000_000_000_123),
         scheduled: None,
+        recurring: None,
         state: "dead".into(),
         consumer: Some(consumer.clone()),
         ended: Some(1_750_000_000_900),

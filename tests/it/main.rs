@@ -12,6 +12,7 @@ mod a_consumer_comes_late;
 mod a_handler_may_take_long;
 mod a_lease_ends;
 mod a_poison_event_dies;
+mod a_recurring_schedule_is_exact;
 mod a_revoked_link_is_cut;
 mod a_schedule_is_exact_and_once;
 mod a_subscriber_comes_late;

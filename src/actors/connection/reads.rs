@@ -9,9 +9,12 @@ use crate::{
         mail::Handle,
         outlet::{Frame, Outlet},
     },
-    event::{Domain, EventId, Fault, Uid, code},
+    event::{Domain, EventId, Fault, RecurringName, Uid, code},
     store::{Store, StoreError},
-    wire::{Answer, BacklogQuery, DeadQuery, GroupTrace, LogQuery, MOST_EVENTS, Req, Trace},
+    wire::{
+        Answer, BacklogQuery, DeadQuery, GroupTrace, LogQuery, MOST_EVENTS, MOST_RECURRING, MOST_RUNS, Req,
+        Trace,
+    },
 };
 
 /// Reads of one link that may wait.
@@ -66,6 +69,20 @@ pub enum What {
         /// At most so many; those of a page too.
         limit: u32,
     },
+    /// A page of recurring schedules.
+    RecurringPage {
+        /// The last name of the page before; empty: from the start.
+        page: String,
+        /// At most so many; those of a page too.
+        limit: u32,
+    },
+    /// A recurring schedule and its runs to come.
+    Recurring {
+        /// Which one.
+        name: RecurringName,
+        /// So many runs.
+        runs: u32,
+    },
 }
 
 /// Reads and answers.
@@ -76,6 +93,8 @@ pub async fn run(read: Read, store: Store, deliveries: Handle<Deliveries>, hub: 
         What::Event(id) => event(req, id, &store, &outlet).await,
         What::Log { query, page, limit } => log(req, &query, &page, limit, &store, &outlet).await,
         What::Pids { domain, page, limit } => pids(&domain, &page, limit, &store).await,
+        What::RecurringPage { page, limit } => recurring_page(&page, limit, &store).await,
+        What::Recurring { name, runs } => recurring(&name, runs, &store).await,
         What::Show(id) => show(req, id, &store, &deliveries, &outlet).await,
         What::Backlog(query) => backlog::look(&store, &deliveries, &hub, query).await.map(Answer::Backlog),
         What::Dead { query, page, limit } => {
@@ -113,6 +132,19 @@ async fn pids(domain: &Domain, page: &str, limit: u32, store: &Store) -> Result<
     let after = key(page)?;
     let (pids, next) = store.pids_page(domain, after.as_ref(), within_page(limit)).await?;
     Ok(Answer::Pids { pids, next: next.map(|next| next.to_string()).unwrap_or_default() })
+}
+
+/// The token of a page is its last name.
+async fn recurring_page(page: &str, limit: u32, store: &Store) -> Result<Answer, Fault> {
+    let (states, more) = store.recurring_page(page, within_page(limit.min(MOST_RECURRING))).await?;
+    let last = states.last().map(|state| state.name.to_string());
+    Ok(Answer::Recurrings { next: last.filter(|_| more).unwrap_or_default(), states })
+}
+
+async fn recurring(name: &RecurringName, runs: u32, store: &Store) -> Result<Answer, Fault> {
+    let now = store.clock().await?;
+    let (shown, data) = store.recurring(name, within_page(runs.min(MOST_RUNS)), now).await?;
+    Ok(Answer::RecurringShown { shown: Box::new(shown), data })
 }
 
 /// Where to go on, by the token of the page before.

@@ -108,6 +108,11 @@ impl Connection {
                 self.publish(req, Storing::Schedule(due, event), gathered);
             }
             Request::Cancel { req, id } => self.amend(req, Amendment::Cancel(id), gathered),
+            Request::Recur { req, recur } => self.amend(req, Amendment::Recur(recur), gathered),
+            Request::RecurChange { req, name, change } => {
+                self.amend(req, Amendment::RecurChange(name, change), gathered);
+            }
+            Request::RecurRun { req, name, id } => self.amend(req, Amendment::RunExtra(name, id), gathered),
             Request::Associate { req, id, with } => {
                 self.amend(req, Amendment::Associate(id, with), gathered);
             }
@@ -148,6 +153,12 @@ impl Connection {
             }
             Request::Pids { req, domain, page, limit } => {
                 self.read(Read { req, what: What::Pids { domain, page, limit } });
+            }
+            Request::RecurList { req, page, limit } => {
+                self.read(Read { req, what: What::RecurringPage { page, limit } });
+            }
+            Request::RecurShow { req, name, runs } => {
+                self.read(Read { req, what: What::Recurring { name, runs } });
             }
             Request::Wait { req, wait } => self.wait(req, Awaits::Event(wait)),
             Request::Outcome { req, id, options } => self.wait(req, Awaits::Outcome(id, options)),

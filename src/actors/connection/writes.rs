@@ -14,7 +14,7 @@ use crate::{
     },
     event::{EventId, Fault, code},
     metrics::CutReason,
-    wire::Req,
+    wire::{RecurChange, Req},
 };
 
 impl Connection {
@@ -49,11 +49,11 @@ impl Connection {
     /// Takes a change to what is stored; beyond what a link may have under way it is refused for now.
     pub(super) fn amend(&mut self, req: Req, what: Amendment, gathered: &mut Gathered) {
         self.send_publishes(std::mem::take(&mut gathered.publishes));
-        let deletes = matches!(what, Amendment::Delete(_) | Amendment::Cancel(_) | Amendment::Redrive(_));
-        if deletes && !self.config.may_delete {
+        if takes_away(&what) && !self.config.may_delete {
             let fault = Fault::refused(
                 code::NOT_ALLOWED,
-                "this hub lets no spoke delete, cancel or redrive anything: its operator may set `spokes.may_delete`",
+                "this hub lets no spoke delete, cancel, replace or redrive anything: its operator may set \
+                 `spokes.may_delete`",
             );
             self.outlet.answer(req, Err(fault));
             return;
@@ -100,7 +100,20 @@ impl Connection {
 
 fn too_many() -> Fault {
     let text = format!(
-        "this link has {MOST_AMENDMENTS} associations, cancels, deletions and nudges waiting: wait for their answers"
+        "this link has {MOST_AMENDMENTS} associations, cancels, deletions, nudges and changes of recurring schedules \
+         waiting: wait for their answers"
     );
     Fault::retryable(code::HUB_BUSY, text, FULL_WAIT)
+}
+
+/// Whether something that stands is gone afterwards, or begins anew.
+fn takes_away(what: &Amendment) -> bool {
+    match what {
+        Amendment::Delete(_)
+        | Amendment::Cancel(_)
+        | Amendment::Redrive(_)
+        | Amendment::RecurChange(_, RecurChange::Remove) => true,
+        Amendment::Recur(recur) => recur.replace,
+        _ => false,
+    }
 }

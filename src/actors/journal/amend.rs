@@ -38,25 +38,37 @@ pub struct Deleting {
 pub fn job(outlet: &Outlet, by: &Uid, hub: &Uid, change: Amending) -> Job {
     let Amending { req, what, permit } = change;
     let outlet = outlet.clone();
+    let mut weight = WEIGHT;
+    let (by, hub) = (by.clone(), hub.clone());
     let (write, reply) = match what {
+        Amendment::Recur(recur) => {
+            weight += recur.data.len();
+            (Write::Recur { recur, by, hub, at: now_millis() }, ReplyTo::Amender { outlet, req, permit })
+        }
+        Amendment::RecurChange(name, change) => (
+            Write::RecurChange { name, change, by, hub, at: now_millis() },
+            ReplyTo::Amender { outlet, req, permit },
+        ),
+        Amendment::RunExtra(name, id) => (
+            Write::RunExtra { name, id, seq: 0, timestamp: 0, by, hub },
+            ReplyTo::Amender { outlet, req, permit },
+        ),
         Amendment::Associate(event_id, with) => {
             (Write::Associate { event_id, with }, ReplyTo::Amender { outlet, req, permit })
         }
         Amendment::Dissociate(event_id, with) => {
             (Write::Dissociate { event_id, with }, ReplyTo::Amender { outlet, req, permit })
         }
-        Amendment::Cancel(event_id) => (
-            Write::Cancel { event_id, by: by.clone(), hub: hub.clone(), at: now_millis() },
-            ReplyTo::Amender { outlet, req, permit },
-        ),
+        Amendment::Cancel(event_id) => {
+            (Write::Cancel { event_id, by, hub, at: now_millis() }, ReplyTo::Amender { outlet, req, permit })
+        }
         Amendment::Delete(what) => {
-            let (by, hub) = (by.clone(), hub.clone());
             let delete = Delete { what, before: None, most: MOST_DELETED, by, hub, at: now_millis() };
             (Write::Delete(delete), ReplyTo::Deleter(Deleting { outlet, req, permit, gone: 0 }))
         }
         Amendment::Redrive(what) => redrive::first(what, by, hub, (outlet, req, permit)),
     };
-    Job { write, weight: WEIGHT, reply }
+    Job { write, weight, reply }
 }
 
 /// Refuses changes that never reach the queue.

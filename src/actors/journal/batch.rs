@@ -14,6 +14,7 @@ use super::{
     message::{Publishing, Storing},
     npm::{NpmPublish, taken},
     outcomes::{self, Claimed},
+    recurring,
     redrive::{self, Redriving},
     sequence::Sequence,
     sweeps,
@@ -24,7 +25,7 @@ use crate::{
         dispatched::Dispatched,
         outlet::{AmendPermit, Answered, Frame, LinkId, Outlet, Owed, WindowPermit},
     },
-    event::{Append, Event, EventId, Fault, Group, NewEvent, Uid, code},
+    event::{Append, Event, EventId, Fault, Group, NewEvent, RecurringName, Uid, code},
     metrics::{HubMetrics, Refusal},
     store::{Binding, Due, Gone, Placed, StoreError, Swept, Write, Written},
     wire::{Answer, Published, Req, Token},
@@ -42,7 +43,7 @@ pub enum ReplyTo {
         /// Its place in the link's window.
         permit: WindowPermit,
     },
-    /// The link that asked for an association, or for the end of a schedule.
+    /// The link that asked for an association, for the end of a schedule, or for something about a recurring one.
     Amender {
         /// The link.
         outlet: Outlet,
@@ -55,6 +56,8 @@ pub enum ReplyTo {
     Scheduler(oneshot::Sender<Result<usize, Fault>>),
     /// The collector, what became of each event that it found.
     Collector(oneshot::Sender<Result<Vec<(EventId, Fate)>, Fault>>),
+    /// The scheduler, how many of the recurring schedules that are due ran.
+    Recurring(oneshot::Sender<Result<usize, Fault>>),
     /// The keeper, what came of its sweep.
     Keeper(oneshot::Sender<Result<Swept, Fault>>),
     /// The link that asked for a deletion.
@@ -135,6 +138,7 @@ impl Job {
             Write::Batch { events, .. } => events.len(),
             Write::RunDue { events, .. } => events.len(),
             Write::Collect { events, .. } => events.len(),
+            Write::RunRecurring { names, .. } => names.len(),
             _ => 1,
         }
     }
@@ -205,6 +209,15 @@ impl Batch {
                 collect::place(events, sequence, now);
                 Events::None
             }
+            Write::RunRecurring { names, places, .. } => {
+                *places = recurring::places(names.len(), sequence, now);
+                Events::None
+            }
+            Write::RunExtra { seq, timestamp, .. } => {
+                let place = sequence.next(now);
+                (*seq, *timestamp) = (place.seq, place.timestamp);
+                Events::None
+            }
             Write::RunDue { events, .. } => {
                 due::place(events, sequence, now);
                 Events::None
@@ -232,6 +245,8 @@ pub struct Told {
     pub refused: Vec<NpmPublish>,
     /// What is to run at its time.
     pub scheduled: Vec<Due>,
+    /// When recurring schedules are due next.
+    pub advanced: Vec<Due<RecurringName>>,
     /// Outcomes, attempts and claims.
     pub recorded: Recorded,
     /// Deleted events.
@@ -274,7 +289,7 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
                         metrics.schedules_waiting.dec();
                         Ok(Answer::Done)
                     }
-                    Ok(other) => Err(mismatch(&other)),
+                    Ok(other) => recurring::changed(other, &mut told, metrics),
                     Err(error) => Err(Fault::from(error)),
                 };
                 outlet.answer(req, done);
@@ -287,6 +302,10 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             ReplyTo::Collector(done) => {
                 // The same holds for a collector.
                 let _ = done.send(collect::collected(result, &mut told, metrics));
+            }
+            ReplyTo::Recurring(done) => {
+                // A scheduler that is gone is part of a core that restarts.
+                let _ = done.send(recurring::ran(result, &mut told, metrics));
             }
             ReplyTo::Keeper(done) => sweeps::swept(done, result, &mut told),
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),

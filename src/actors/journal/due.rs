@@ -100,9 +100,14 @@ pub(super) fn ran(
 }
 
 fn dispatch(ran: Ran, metrics: &HubMetrics) -> Arc<Dispatched> {
-    metrics.published.inc();
     metrics.schedules_executed.inc();
     metrics.schedules_waiting.dec();
+    dispatched(ran, metrics)
+}
+
+/// An event that was due and is published now.
+pub(super) fn dispatched(ran: Ran, metrics: &HubMetrics) -> Arc<Dispatched> {
+    metrics.published.inc();
     let late = now_millis().saturating_sub(ran.due);
     metrics.schedule_lateness.record(Duration::from_millis(u64::try_from(late).unwrap_or(0)));
     Arc::new(Dispatched::new(ran.event, ran.seq))

@@ -10,9 +10,9 @@ use crate::{
         registry::Registry,
         scheduler::Scheduler,
     },
-    event::{Append, EventId, Fault, NewEvent, Uid},
+    event::{Append, EventId, Fault, NewEvent, RecurringName, Uid},
     store::{Binding, Write, Written},
-    wire::{Association, Deletion, Redrive, Req},
+    wire::{Association, Deletion, Recur, RecurChange, Redrive, Req},
 };
 
 /// Whom the journal tells. Comes once, before all else.
@@ -84,6 +84,12 @@ pub enum Amendment {
     Dissociate(EventId, Association),
     /// A schedule that hasn't run goes, and its event with it.
     Cancel(EventId),
+    /// A recurring schedule is made or replaced.
+    Recur(Box<Recur>),
+    /// A recurring schedule is paused, resumed or removed.
+    RecurChange(RecurringName, RecurChange),
+    /// The event of a recurring schedule is published now, under this id.
+    RunExtra(RecurringName, EventId),
     /// An event or a log goes.
     Delete(Deletion),
     /// Dead events are tried again.

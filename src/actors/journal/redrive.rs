@@ -30,11 +30,11 @@ pub struct Redriving {
 /// Its first transaction.
 pub fn first(
     what: Redrive,
-    by: &Uid,
-    hub: &Uid,
+    by: Uid,
+    hub: Uid,
     (outlet, req, permit): (Outlet, Req, AmendPermit),
 ) -> (Write, ReplyTo) {
-    let redriving = Redriving { outlet, req, permit, what, by: by.clone(), hub: hub.clone(), events: 0 };
+    let redriving = Redriving { outlet, req, permit, what, by, hub, events: 0 };
     (redriving.part(0), ReplyTo::Redriver(redriving))
 }
 

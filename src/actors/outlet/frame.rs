@@ -8,7 +8,7 @@ use super::WindowPermit;
 use crate::{
     actors::dispatched::Dispatched,
     event::{Event, Fault},
-    wire::{Answer, Req, Sub, Token},
+    wire::{Answer, RecurringState, Req, Sub, Token},
 };
 
 /// What a small frame counts for besides its payload, in bytes: its place in the queue and its allocations.
@@ -16,6 +16,9 @@ const FRAME: usize = 128;
 
 /// What an event of a batch's answer counts for: about its JSON.
 const PUBLISHED: usize = 64;
+
+/// What a run to come counts for: two times and an id, as texts.
+const RUN: usize = 192;
 
 /// An answer to one request.
 #[derive(Debug)]
@@ -42,11 +45,22 @@ impl Answered {
             Ok(Answer::Pids { pids, next }) => {
                 next.len() + pids.iter().map(|pid| size_of_val(pid) + pid.len()).sum::<usize>()
             }
+            Ok(Answer::Recurrings { states, next }) => {
+                next.len() + states.iter().map(recurring).sum::<usize>()
+            }
+            Ok(Answer::RecurringShown { shown, data }) => {
+                recurring(&shown.state) + shown.runs.len() * RUN + data.len()
+            }
             Ok(_) => 0,
             Err(fault) => fault.code.len() + fault.message.len(),
         };
         size_of::<Self>() + text
     }
+}
+
+/// What a recurring schedule counts for, its data not counted.
+fn recurring(state: &RecurringState) -> usize {
+    size_of::<RecurringState>() + state.name.len() + state.what.rule.len() + state.what.zone.len() + FRAME
 }
 
 /// An event for the subscriptions of a link.

@@ -18,6 +18,12 @@ impl DatabaseClock {
         };
     }
 
+    /// How far it is ahead of ours, in milliseconds; negative: behind.
+    #[must_use]
+    pub fn ahead(&self) -> i64 {
+        self.ahead
+    }
+
     /// What it shows when ours shows `wall`.
     #[must_use]
     pub fn now(&self, wall: i64) -> i64 {

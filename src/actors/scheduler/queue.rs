@@ -1,6 +1,9 @@
 //! The pure state of the scheduler: what is due in the near future. It takes `now` and reads no clock.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    hash::Hash,
+};
 
 use crate::{event::EventId, store::Due};
 
@@ -29,14 +32,14 @@ pub enum Trouble {
 /// Events that can't be run, at most: they are remembered so that they don't hold up the others.
 const STUCK: usize = 1_000;
 
-/// What is due next. All that the database holds and is due until `until` is here, save what came to it from others
+/// What is due next, by its id: events, or recurring schedules, each of which comes again with its next time. All that the database holds and is due until `until` is here, save what came to it from others
 /// since the last read.
 #[derive(Debug)]
-pub struct DueQueue {
+pub struct DueQueue<Id = EventId> {
     limits: QueueLimits,
     /// By time, then id; with the bytes of its data.
-    near: BTreeMap<(i64, EventId), usize>,
-    running: Vec<Due>,
+    near: BTreeMap<(i64, Id), usize>,
+    running: Vec<Due<Id>>,
     until: i64,
     /// The database may hold what is due after `until` and not far off.
     more: bool,
@@ -44,8 +47,8 @@ pub struct DueQueue {
     missed: bool,
     reading: bool,
     /// Handed out since the read that is under way began: its page may hold them still.
-    meanwhile: HashSet<EventId>,
-    stuck: HashSet<EventId>,
+    meanwhile: HashSet<Id>,
+    stuck: HashSet<Id>,
     /// So many are run one by one, to find the one at fault.
     alone: usize,
 }
@@ -69,7 +72,7 @@ pub struct QueueState {
     stuck: usize,
 }
 
-impl DueQueue {
+impl<Id: Clone + Ord + Hash> DueQueue<Id> {
     /// An empty queue, to which everything is news.
     #[must_use]
     pub fn new(limits: QueueLimits) -> Self {
@@ -88,13 +91,13 @@ impl DueQueue {
     }
 
     /// An event was scheduled. What is due later than what was read is read in its time.
-    pub fn told(&mut self, due: Due) {
+    pub fn told(&mut self, due: Due<Id>) {
         if due.due <= self.until {
             self.insert(due);
         }
     }
 
-    fn insert(&mut self, due: Due) {
+    fn insert(&mut self, due: Due<Id>) {
         self.near.insert((due.due, due.id), due.bytes);
         if self.near.len() > self.limits.most
             && let Some(((last, _), _)) = self.near.pop_last()
@@ -106,7 +109,7 @@ impl DueQueue {
     }
 
     /// What is to run now: nothing while a run is under way.
-    pub fn take(&mut self, now: i64) -> Vec<Due> {
+    pub fn take(&mut self, now: i64) -> Vec<Due<Id>> {
         if !self.running.is_empty() {
             return Vec::new();
         }
@@ -138,7 +141,7 @@ impl DueQueue {
     }
 
     /// The run failed as a whole. Returns the event that is given up, if it is found.
-    pub fn failed(&mut self, trouble: Trouble) -> Option<EventId> {
+    pub fn failed(&mut self, trouble: Trouble) -> Option<Id> {
         let mut running = std::mem::take(&mut self.running);
         if trouble == Trouble::Lasting {
             if running.len() == 1 {
@@ -169,14 +172,14 @@ impl DueQueue {
     }
 
     /// What was read; `more`: the page was full.
-    pub fn read_ends(&mut self, page: Vec<Due>, more: bool) {
+    pub fn read_ends(&mut self, page: Vec<Due<Id>>, more: bool) {
         self.reading = false;
         // There was no room meanwhile, or the page was full.
         self.more |= more;
         if let Some(last) = page.last().filter(|_| more) {
             // What isn't on the page is due at its end or later.
             self.until = self.until.min(last.due);
-            self.near.split_off(&(last.due.saturating_add(1), EventId::from_stored("")));
+            self.near.retain(|(due, _), _| *due <= last.due);
         }
         for due in page {
             if !self.meanwhile.contains(&due.id) && !self.stuck.contains(&due.id) {

@@ -13,6 +13,8 @@ use crate::actors::snapshot::{Snapshot, State};
 struct SchedulerState {
     #[serde(flatten)]
     queue: QueueState,
+    /// The same of recurring schedules.
+    recurring: QueueState,
     /// The database is in trouble and left alone for so long, in milliseconds.
     rests_ms: Option<u64>,
     /// It runs nothing any more.
@@ -26,6 +28,7 @@ impl Handler<Snapshot> for Scheduler {
         let rests = self.rest.map(|rest| rest.saturating_duration_since(Instant::now()));
         State::of(&SchedulerState {
             queue: self.queue.state(),
+            recurring: self.recurring.state(),
             rests_ms: rests.map(|rest| u64::try_from(rest.as_millis()).unwrap_or(u64::MAX)),
             drained: self.drained,
         })

@@ -22,6 +22,7 @@ use crate::{
     parse::{duration, hub_address},
     pids::Pids,
     publish::Publish,
+    recur::Recur,
     request::Request,
     schedule::{Cancel, Schedule, WITHOUT_DATE},
     show::Show,
@@ -184,6 +185,7 @@ pub(crate) enum Command {
     Wait(Wait),
     Schedule(Schedule),
     Cancel(Cancel),
+    Recur(Recur),
     Show(Show),
     Log(Log),
     Pids(Pids),
@@ -215,6 +217,7 @@ impl Command {
             | Self::Wait(Wait { timeout, .. })
             | Self::Schedule(Schedule { timeout, .. })
             | Self::Cancel(Cancel { timeout, .. })
+            | Self::Recur(Recur { timeout, .. })
             | Self::Show(Show { timeout, .. })
             | Self::Log(Log { timeout, .. })
             | Self::Pids(Pids { timeout, .. })

@@ -77,9 +77,13 @@ fn number(error: &str) -> u8 {
         | code::INVALID_PID
         | code::INVALID_EID
         | code::INVALID_GROUP
+        | code::INVALID_RECURRING
+        | code::INVALID_RULE
+        | code::INVALID_ZONE
         | code::SCHEDULE_INVALID_DATE => 2,
         code::EVENT_NOT_FOUND
         | code::SCHEDULE_NOT_FOUND
+        | code::RECURRING_NOT_FOUND
         | code::CERTIFICATE_NOT_FOUND
         | code::GROUP_NOT_FOUND => 3,
         code::TIMEOUT | code::WAIT_TIMEOUT => 4,

@@ -48,7 +48,7 @@ pub(crate) fn new_id() -> String {
 }
 
 /// The payload: JSON text, `-` for standard input, `@FILE` for a file.
-fn data(given: &str) -> Result<Data, Failure> {
+pub(crate) fn data(given: &str) -> Result<Data, Failure> {
     let text = match (given, given.strip_prefix('@')) {
         ("-", _) => read("standard input", io::stdin())?,
         (_, Some(path)) => {

@@ -26,6 +26,7 @@ mod output;
 mod parse;
 mod pids;
 mod publish;
+mod recur;
 mod request;
 mod schedule;
 mod show;
@@ -95,6 +96,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Wait(arguments) => wait::run(arguments, link()?, printer, stop).await,
         Command::Schedule(arguments) => schedule::run(arguments, link()?, printer, stop).await,
         Command::Cancel(arguments) => schedule::cancel(arguments, link()?, printer, stop).await,
+        Command::Recur(arguments) => recur::run(arguments, link()?, printer, stop).await,
         Command::Show(arguments) => show::run(arguments, link()?, printer, stop).await,
         Command::Log(arguments) => log::run(arguments, link()?, printer, stop).await,
         Command::Pids(arguments) => pids::run(arguments, link()?, printer, stop).await,

@@ -75,6 +75,9 @@ pub(crate) fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) 
     if let Some(scheduled) = trace.scheduled {
         row("scheduled", &time(scheduled));
     }
+    if let Some(recurring) = &trace.recurring {
+        row("recurring", recurring);
+    }
     if let Some(published) = trace.published {
         let by = trace.publisher.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         row("published", &format!("{}{by}", time(published)));
@@ -183,6 +186,7 @@ mod tests {
         let uid = |uid: &str| Uid::parse(uid.to_owned()).unwrap();
         let trace = Trace {
             scheduled: None,
+            recurring: None,
             publisher: Some(uid("P.SPOKE")),
             published: Some(5),
             hub: Some(uid("H.HUB")),
@@ -227,6 +231,7 @@ data       {}";
         let trace = Trace {
             groups: Vec::new(),
             scheduled: None,
+            recurring: None,
             publisher: None,
             published: None,
             hub: None,

@@ -70,6 +70,7 @@ async fn show_gives_the_event_and_its_trace() {
     let (spoke, mut link) = hub.connected(config(), limits()).await;
     let trace = Trace {
         scheduled: None,
+        recurring: None,
         publisher: None,
         published: Some(1000),
         hub: None,

@@ -305,6 +305,11 @@ impl State {
     }
 }
 
+/// The answer to a publish of an event that is there already, whatever its content; none: it isn't there.
+pub(super) async fn duplicate(db: &DatabaseConnection, id: &EventId) -> Result<Option<Published>, DbErr> {
+    Ok(states(db, vec![id]).await?.get(id).map(State::duplicate))
+}
+
 async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<EventId, State>, DbErr> {
     let mut states = HashMap::with_capacity(ids.len());
     for piece in pieces(&ids) {

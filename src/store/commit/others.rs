@@ -67,7 +67,11 @@ pub(super) async fn write(
             | Write::Sweep(_)
             | Write::Schedule { .. }
             | Write::Cancel { .. }
-            | Write::RunDue { .. } => {}
+            | Write::RunDue { .. }
+            | Write::Recur { .. }
+            | Write::RecurChange { .. }
+            | Write::RunExtra { .. }
+            | Write::RunRecurring { .. } => {}
         }
     }
     for piece in pieces(&lines) {

@@ -137,7 +137,7 @@ fn judge_all(events: &[Placed], known: Option<&mut Known>) -> Result<Vec<Verdict
     }
 }
 
-fn insert_events(events: &[(&Event, i64)], clock: &mut Clock, script: &mut Script) {
+pub(super) fn insert_events(events: &[(&Event, i64)], clock: &mut Clock, script: &mut Script) {
     let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 7);
     for (event, timestamp) in events {
         values.extend([
@@ -160,7 +160,7 @@ fn insert_events(events: &[(&Event, i64)], clock: &mut Clock, script: &mut Scrip
 }
 
 /// The hub's claim (`hub`, `consumed_hub`) is written with the row: no other hub ever tries.
-fn insert_published(rows: &[Row<'_>], clock: &mut Clock, script: &mut Script) {
+pub(super) fn insert_published(rows: &[Row<'_>], clock: &mut Clock, script: &mut Script) {
     let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 7);
     for row in rows {
         let at = clock.text(row.event.timestamp);
@@ -199,7 +199,7 @@ pub(super) fn save_seq<'a>(given: impl IntoIterator<Item = (&'a Uid, u64)>, scri
 
 /// Times as text; most events of a batch share theirs.
 #[derive(Default)]
-struct Clock(Option<(i64, String)>);
+pub(super) struct Clock(Option<(i64, String)>);
 
 impl Clock {
     fn text(&mut self, ms: i64) -> Value {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use eventflow::spoke::{Consume, GroupChange, SettleError, StartAt};
+use eventflow::{
+    event::EventId,
+    spoke::{Consume, GroupChange, SettleError, StartAt},
+};
 
 use super::{ids, orders, publish, settled, standing, take};
 use crate::support::{TestHub, until};
@@ -45,7 +48,7 @@ async fn seek_serves_again_what_was_done_and_purge_passes_over_what_waits() {
     let mut claims = spoke.claims(orders("billing")).await.unwrap();
     publish(&spoke, ids("a", 10)).await;
     assert_eq!(take(&mut claims, 10).await, ids("a", 10));
-    billing.seek(eventflow::event::EventId::parse("a003").unwrap()).await.unwrap();
+    billing.seek(EventId::parse("a003").unwrap()).await.unwrap();
     assert_eq!(take(&mut claims, 6).await, ids("a", 10)[4..]);
     settled(&spoke, "billing").await;
 

@@ -1,6 +1,9 @@
 //! Where a group starts.
 
-use eventflow::spoke::{Consume, Publish, StartAt, Timestamp};
+use eventflow::{
+    event::EventId,
+    spoke::{Consume, Publish, StartAt, Timestamp},
+};
 
 use super::{ids, orders, publish, take};
 use crate::support::TestHub;
@@ -19,8 +22,7 @@ async fn a_new_group_starts_now_or_with_all_or_at_a_time_or_after_an_event() {
     let mut now = spoke.claims(orders("now")).await.unwrap();
     let mut all = spoke.claims(orders("all").from(StartAt::All)).await.unwrap();
     let mut time = spoke.claims(orders("time").from(Timestamp::from(between))).await.unwrap();
-    let mut after =
-        spoke.claims(orders("after").from(eventflow::event::EventId::parse("a003").unwrap())).await.unwrap();
+    let mut after = spoke.claims(orders("after").from(EventId::parse("a003").unwrap())).await.unwrap();
     publish(&spoke, ids("c", 2)).await;
     let expected = |from: usize| [ids("a", 5), ids("b", 5), ids("c", 2)].concat().split_off(from);
     assert_eq!(take(&mut now, 2).await, expected(10));
@@ -43,15 +45,9 @@ async fn a_start_that_is_none_is_refused() {
     let spoke = hub.spoke().await;
     let stored = Publish::new("orders", "created", "order-1").id("stored".to_owned());
     spoke.persist(stored).await.unwrap();
-    let error = spoke
-        .claims(orders("g").from(eventflow::event::EventId::parse("nothing").unwrap()))
-        .await
-        .unwrap_err();
+    let error = spoke.claims(orders("g").from(EventId::parse("nothing").unwrap())).await.unwrap_err();
     assert_eq!(error.code(), "E_EVENTFLOW_DB_EVENT_NOT_FOUND");
-    let error = spoke
-        .claims(orders("g").from(eventflow::event::EventId::parse("stored").unwrap()))
-        .await
-        .unwrap_err();
+    let error = spoke.claims(orders("g").from(EventId::parse("stored").unwrap())).await.unwrap_err();
     assert_eq!(error.code(), "E_EVENTFLOW_INVALID_RECORD");
     let error = spoke.claims(Consume::new("orders", "*").from(StartAt::All)).await.unwrap_err();
     assert!(error.to_string().contains("named groups"), "{error}");

@@ -39,6 +39,9 @@ fn before(example: &str) -> &'static [&'static str] {
     let words: Vec<_> = example.split(' ').skip(1).take(2).collect();
     match words.as_slice() {
         ["cancel", _] => &["eventflow schedule orders reminded --pid order-1 --id reminder-1 --in 1h"],
+        ["recur", "show" | "pause" | "resume" | "run" | "remove"] => {
+            &["eventflow recur create nightly '30 2 * * *' reports due --zone Europe/Berlin"]
+        }
         ["cert", "renew"] => &["eventflow cert issue --out billing.toml"],
         ["cert", "revoke"] => {
             &["eventflow cert issue --id KEEN-WREN-MX000002.EVENTFLOW-SPOKE --out other.toml"]

@@ -215,6 +215,6 @@ impl fmt::Display for Account {
         let at = |part: usize| all.get(all.len().saturating_sub(1) * part / 100).copied().unwrap_or(0);
         row("hand-overs after a death", all.len().to_string())?;
         row("hand-over p50, p99, longest", format!("{}, {}, {} ms", at(50), at(99), at(100)))?;
-        row("all done after the last deed", format!("{:.1} s", self.settling.as_secs_f64()))
+        row("every outcome asked for and known after", format!("{:.1} s", self.settling.as_secs_f64()))
     }
 }

@@ -209,8 +209,8 @@ async fn outcomes(spoke: &Spoke, ids: &[String]) {
     for group in [None, Some(GROUP)] {
         for ids in ids.chunks(100) {
             let mut waiting = JoinSet::new();
-            for id in ids.iter().cloned() {
-                let spoke = spoke.clone();
+            for id in ids {
+                let (spoke, id) = (spoke.clone(), id.clone());
                 waiting.spawn(async move {
                     let left = deadline.saturating_duration_since(Instant::now());
                     let ended = match group {

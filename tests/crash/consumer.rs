@@ -86,7 +86,8 @@ async fn handle(claim: Claim, group: String, desk: &Desk) {
     let line = |step| Line { at: now(), step, number, group: group.clone(), event: event.clone(), attempt };
     desk.journal.write(&line(Step::Began));
     // The work: a moment, now and then a longer one.
-    tokio::time::sleep(Duration::from_millis(if number % 50 == 0 { 150 } else { number % 11 })).await;
+    tokio::time::sleep(Duration::from_millis(if number.is_multiple_of(50) { 150 } else { number % 11 }))
+        .await;
     // Some events fail at first.
     let fails = attempt == 1 && event.ends_with("7");
     let settled = if fails { claim.nack("not yet").await } else { claim.ack().await };

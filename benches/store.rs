@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use eventflow::{
     event::{Data, Domain, Event, EventId, Name, Outcome, Pattern, Pid, Uid},
-    store::{Durability, HubRow, Place, Store, StoreConfig, StoreError, Write},
+    store::{Durability, GroupKey, HubRow, Place, Store, StoreConfig, StoreError, Write},
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -55,23 +55,25 @@ async fn run(durability: Durability, batch: usize, events: usize, finish: bool) 
         let first = seq + 1;
         let mut writes = publishes(part, &hub, &mut seq);
         if finish {
-            writes.extend(finishes(before)?);
+            writes.extend(finishes(&hub, before)?);
             before = (part, first);
         }
         checked(store.commit(writes).await)?;
     }
-    checked(store.commit(finishes(before)?).await)?;
+    checked(store.commit(finishes(&hub, before)?).await)?;
     let rate = per_second(events, began);
     let work = (processor_seconds() - worked) * 1e6 / count(events);
 
     let began = Instant::now();
     let (mut after, mut read) = (0, 0);
     loop {
-        let (page, _) =
-            store.open_page(&hub, after, (&Pattern::any(), &Pattern::any()), 1_000, 4 << 20).await?;
-        let Some(last) = page.last() else { break };
-        after = last.seq;
-        read += page.len();
+        let any = (&Pattern::any(), &Pattern::any());
+        let page = store.open_page(&hub, GroupKey::DEFAULT, after, any, 1_000, 4 << 20).await?;
+        after = page.scanned;
+        read += page.events.len();
+        if !page.more {
+            break;
+        }
     }
     let what = if finish { "publish and finish" } else { "publish" };
     print!(
@@ -121,7 +123,7 @@ fn publishes(events: &[Event], hub: &Uid, seq: &mut u64) -> Vec<Write> {
 }
 
 /// Two consumers take turns.
-fn finishes((events, first): (&[Event], u64)) -> Result<Vec<Write>, Failure> {
+fn finishes(hub: &Uid, (events, first): (&[Event], u64)) -> Result<Vec<Write>, Failure> {
     let consumers = ["A.EVENTFLOW-SPOKE", "B.EVENTFLOW-SPOKE"].map(Uid::parse);
     let [a, b] = consumers;
     let consumers = [a?, b?];
@@ -132,6 +134,11 @@ fn finishes((events, first): (&[Event], u64)) -> Result<Vec<Write>, Failure> {
         consumer: consumers[number % 2].clone(),
         at: event.timestamp + 1,
         attempt: None,
+        hub: hub.clone(),
+        group: String::new(),
+        round: 1,
+        retried: false,
+        letter: None,
     };
     Ok(events.iter().enumerate().zip(first..).map(finish).collect())
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
     admin::Backlogs,
     event::{Fault, Uid, code},
     store::Store,
-    wire::{Backlog, BacklogQuery},
+    wire::BacklogQuery,
 };
 
 /// Answers for a hub that is up.
@@ -26,12 +27,14 @@ pub struct BacklogDesk {
 
 #[async_trait]
 impl Backlogs for BacklogDesk {
-    async fn backlog(&self, query: BacklogQuery) -> Result<Vec<Backlog>, Fault> {
+    async fn backlog(&self, group: Option<String>) -> Result<Value, Fault> {
         let core = self.core.borrow().clone();
         let Some(core) = core else {
             let why = "the hub's core is restarting: ask again in a moment";
             return Err(Fault::retryable(code::HUB_RESTART, why, Duration::from_secs(1)));
         };
-        backlog::look(&self.store, &core.deliveries, &self.hub, query).await
+        let groups = backlog::look(&self.store, &core.deliveries, &self.hub, BacklogQuery { group }).await?;
+        serde_json::to_value(groups)
+            .map_err(|error| Fault::refused(code::INTERNAL, format!("the groups can't be told: {error}")))
     }
 }

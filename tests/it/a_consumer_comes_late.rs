@@ -157,6 +157,11 @@ async fn a_restart_between_event_and_binding_passes_nothing_over() {
     raw.ask(&["consume", "1", "1", "", "orders", "*", r#"{"credit":1}"#]).await;
     assert_eq!(raw.event().await[5], "order0");
     drop(raw);
+    // A link that ends before the drain counts, one that ends by it doesn't.
+    let spoke = hub.spoke().await;
+    let counted = || async { spoke.show("order0").await.unwrap().1.attempts.len() == 1 };
+    until("the lost link is on record", counted).await;
+    spoke.close().await;
 
     let hub = TestHub::on(hub.stop().await, |_| {}).await;
     let spoke = hub.spoke().await;

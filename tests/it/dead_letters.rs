@@ -27,7 +27,7 @@ async fn a_dead_event_is_told_of_in_the_groups_domain() {
     });
     assert_eq!(data, expected);
     let spoke = hub.spoke().await;
-    let (event, trace) = spoke.show(&*letter.id).await.unwrap();
+    let (event, trace) = spoke.show(&letter.id).await.unwrap();
     assert_eq!((&*event.domain, &*event.name, &*event.pid), ("failures", "created", "p-1"));
     assert_eq!(event.rid.as_deref(), Some("e1"));
     assert_eq!(trace.publisher.as_deref(), trace.hub.as_deref(), "the hub itself published it");

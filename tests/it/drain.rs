@@ -132,15 +132,16 @@ async fn a_handler_that_never_ends_is_told_of_and_its_event_comes_again() {
     let hub = TestHub::on(folder, |_| {}).await;
     let mut link = hub.v1().await;
     link.send(&["consume", "1", "1", "", "orders", "*", "{\"credit\":3}"]).await;
-    let mut attempts = Vec::new();
-    while attempts.len() < 3 {
+    let mut again = BTreeSet::new();
+    while again.len() < 3 {
         let record = link.answer().await.unwrap();
         if record[0] == "claim" {
-            // Two had begun.
-            assert_eq!(record[3], if begun.contains(&record[5]) { "2" } else { "1" }, "{record:?}");
-            attempts.push(record[3].clone());
+            // That the hub stopped is no fault of the event.
+            assert_eq!(record[3], "1", "{record:?}");
+            again.insert(record[5].clone());
         }
     }
+    assert!(again.is_superset(&begun), "{again:?}");
     drop(link);
     hub.stop().await;
 }

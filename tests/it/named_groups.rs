@@ -12,7 +12,9 @@ use eventflow::{
     wire::Backlog,
 };
 
-use crate::support::{PATIENCE, TestHub, process::Home, until};
+use serde_json::Value;
+
+use crate::support::{PATIENCE, TestHub, admin::Admin, process::Home, until};
 
 /// Publishes these as events `created` of the domain `orders`, in order.
 async fn publish(spoke: &Spoke, ids: impl IntoIterator<Item = String>) {
@@ -215,6 +217,36 @@ async fn a_wait_for_the_outcome_in_a_group_hears_of_that_group_alone() {
     claim.ack().await.unwrap();
     let (_, ended) = tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap().unwrap().unwrap();
     assert_eq!(ended.state, "success");
+    spoke.close().await;
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn an_operator_sees_how_the_groups_stand() {
+    let hub = TestHub::start().await;
+    let spoke = hub.spoke().await;
+    let mut billing = spoke.claims(orders("billing").credit(1)).await.unwrap();
+    publish(&spoke, ids("e", 3)).await;
+    let held = billing.next().await.unwrap();
+    let admin = Admin::of(&hub);
+    until("two wait", || async {
+        let (status, groups) = admin.json("GET", "/backlog", Value::Null).await;
+        assert_eq!((status, groups.as_array().unwrap().len()), (200, 2));
+        groups[1]["pending"] == 2
+    })
+    .await;
+    let (_, one) = admin.json("GET", "/backlog?group=billing", Value::Null).await;
+    assert_eq!((&one[0]["in_flight"], &one[0]["consumers"]), (&1.into(), &1.into()));
+    assert_eq!(
+        (&one[0]["bindings"][0]["domain"], &one[0]["connected"][0]["holds"]),
+        (&"orders".into(), &1.into())
+    );
+    assert_eq!(admin.json("GET", "/backlog?group=nobody", Value::Null).await.0, 404);
+    assert_eq!(admin.json("GET", "/backlog?groop=x", Value::Null).await.0, 400);
+    until("the age of the oldest is shown", || async { hub.handle.metrics().hub.oldest_pending >= 1 }).await;
+    held.ack().await.unwrap();
+    assert_eq!(take(&mut billing, 2).await.len(), 2);
+    until("none waits", || async { hub.handle.metrics().hub.oldest_pending == 0 }).await;
     spoke.close().await;
     hub.stop().await;
 }

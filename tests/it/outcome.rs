@@ -81,7 +81,7 @@ async fn what_does_not_end_in_time_is_said_to_wait() {
         assert_eq!(answer[..3], ["err", "3", code::EVENT_NOT_FOUND]);
     }
     let answer = link.ask(&["outcome", "4", "open", r#"{"group":"mail","timeout_ms":10}"#]).await;
-    assert_eq!(answer[..3], ["err", "4", code::UNSUPPORTED]);
+    assert_eq!(answer[..3], ["err", "4", code::WAIT_TIMEOUT], "no such group has ended it");
     waits(&hub, 0).await;
     drop(link);
     hub.stop().await;

@@ -60,27 +60,16 @@ impl Deliveries {
             return;
         }
         let no = self.groups.find(asked.group.as_ref());
-        let begun = match (action, no, &asked.group) {
+        match (action, no, asked.group.clone()) {
             (GroupAction::Set(settings), no, _) => self.set(no, settings, asked, ctx),
-            (_, None, _) => Err((not_found(asked.group.as_ref()), asked)),
-            (GroupAction::Unbind { domain, name }, Some(no), _) => self.unbind(no, domain, name, asked, ctx),
-            (_, Some(_), None) => Err((named_only(), asked)),
-            (GroupAction::Seek(start), Some(no), Some(_)) => {
-                self.seek(no, start, asked, ctx);
-                Ok(())
+            (_, None, group) => asked.answer(Err(not_found(group.as_ref()))),
+            (GroupAction::Unbind { domain, name }, Some(no), _) => {
+                self.unbind(no, (domain, name), asked, ctx)
             }
-            (GroupAction::Purge {}, Some(no), Some(_)) => {
-                self.purge(no, asked, ctx);
-                Ok(())
-            }
-            (GroupAction::Remove {}, Some(no), Some(name)) => {
-                let name = name.clone();
-                self.remove(no, name, asked, ctx);
-                Ok(())
-            }
-        };
-        if let Err((fault, asked)) = begun {
-            asked.answer(Err(fault));
+            (_, Some(_), None) => asked.answer(Err(named_only())),
+            (GroupAction::Seek(start), Some(no), Some(_)) => self.seek(no, start, asked, ctx),
+            (GroupAction::Purge {}, Some(no), Some(_)) => self.purge(no, asked, ctx),
+            (GroupAction::Remove {}, Some(no), Some(name)) => self.remove(no, name, asked, ctx),
         }
     }
 
@@ -126,25 +115,16 @@ impl Deliveries {
         }));
     }
 
-    fn set(
-        &mut self,
-        no: Option<GroupNo>,
-        change: GroupSettings,
-        asked: Asked,
-        ctx: &mut Context<Self>,
-    ) -> Result<(), (Fault, Asked)> {
-        let is_named = asked.group.is_some();
+    fn set(&mut self, no: Option<GroupNo>, change: GroupSettings, asked: Asked, ctx: &mut Context<Self>) {
         let own = no.map(|no| self.groups.own(no)).unwrap_or_default();
-        // As a change it may say an empty domain, which is none.
-        if let Err(fault) = self.config.policy.check(&change, is_named) {
-            return Err((fault, asked));
-        }
         let own = policy::changed(&own, change);
-        if let Err(fault) = self.config.policy.check(&own, is_named) {
-            return Err((fault, asked));
-        }
+        let mut checked = self.config.policy.check(&own, asked.group.is_some());
         if no.is_none() && self.count_groups() >= MOST_GROUPS {
-            return Err((too_many_groups(), asked));
+            checked = Err(too_many_groups());
+        }
+        if let Err(fault) = checked {
+            asked.answer(Err(fault));
+            return;
         }
         let write = Write::SetGroup { name: asked.name(), settings: own.clone(), at: now() };
         let group = asked.group.clone();
@@ -164,7 +144,6 @@ impl Deliveries {
             Ok(GroupChanged { settings, events: 0 })
         };
         self.alter(asked, write, done, ctx);
-        Ok(())
     }
 
     /// The group of this name, which the store has made if it wasn't there.
@@ -177,13 +156,14 @@ impl Deliveries {
     fn unbind(
         &mut self,
         no: GroupNo,
-        domain: Pattern,
-        name: Pattern,
+        (domain, name): (Pattern, Pattern),
         asked: Asked,
         ctx: &mut Context<Self>,
-    ) -> Result<(), (Fault, Asked)> {
+    ) {
         let Some(id) = self.groups.binding(no, &domain, &name) else {
-            return Err((no_binding(&domain, &name, asked.group.as_ref()), asked));
+            let fault = no_binding(&domain, &name, asked.group.as_ref());
+            asked.answer(Err(fault));
+            return;
         };
         let fault = unbound(&domain, &name, asked.group.as_ref());
         let done = move |deliveries: &mut Self, _, _, ctx: &mut Context<Self>| {
@@ -195,7 +175,6 @@ impl Deliveries {
             Ok(deliveries.changed(no, 0))
         };
         self.alter(asked, Write::Unbind { id }, done, ctx);
-        Ok(())
     }
 
     fn seek(&mut self, no: GroupNo, start: StartAt, asked: Asked, ctx: &mut Context<Self>) {

@@ -227,6 +227,9 @@ impl Group {
         if let Some(bound) = self.bindings.get_mut(&binding) {
             if bound.joined() {
                 self.retries.somebody_came();
+                for seq in self.retries.also_for(|event| bound.covers(event)) {
+                    bound.put_again(seq);
+                }
             }
             self.active += 1;
             self.consumers.insert(key, consumer);

@@ -7,6 +7,7 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 
 use super::binding::Waiting;
+use crate::actors::dispatched::Dispatched;
 
 /// The most events that wait in memory for a consumer. Small in tests, so that it is full.
 pub const WINDOW_EVENTS: usize = if cfg!(test) { 4 } else { 1_024 };
@@ -113,6 +114,17 @@ impl Retries {
         Some(waiting)
     }
 
+    /// A binding has consumers that had none: these of those in memory are for them too, and stand in its queue now.
+    pub fn also_for(&mut self, wants: impl Fn(&Dispatched) -> bool) -> Vec<u64> {
+        let wanted = self.here.iter_mut().filter(|(_, (waiting, _))| wants(&waiting.event));
+        wanted
+            .map(|(seq, (_, bindings))| {
+                *bindings += 1;
+                *seq
+            })
+            .collect()
+    }
+
     /// One of the bindings' queues is given up: what stands in no other one is left to the database, which is looked at
     /// again.
     pub fn give_up(&mut self, seqs: impl IntoIterator<Item = u64>) {
@@ -122,14 +134,15 @@ impl Retries {
             if *bindings == 0
                 && let Some(waiting) = self.take(seq)
             {
-                self.leave(&waiting);
+                // Not left for who comes: somebody may have come since it was placed.
+                self.rewind(key_of(&waiting));
             }
         }
     }
 
     /// Nobody is there for this one: it is looked at again once [`Self::somebody_came`].
     pub fn leave(&mut self, waiting: &Waiting) {
-        let key = (waiting.due.unwrap_or(i64::MIN), waiting.event.seq);
+        let key = key_of(waiting);
         self.unplaced = Some(self.unplaced.map_or(key, |first| first.min(key)));
     }
 
@@ -229,4 +242,8 @@ impl Retries {
     fn look_at(&mut self, at: i64) {
         self.look_at = Some(self.look_at.map_or(at, |old| old.min(at)));
     }
+}
+
+fn key_of(waiting: &Waiting) -> Key {
+    (waiting.due.unwrap_or(i64::MIN), waiting.event.seq)
 }

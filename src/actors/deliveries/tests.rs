@@ -323,3 +323,25 @@ fn what_nobody_is_ready_for_is_told_at_once_and_offered_after_a_moment() {
     assert!(world.is_npms(102), "it was never handed out");
     world.check();
 }
+
+#[test]
+fn a_retry_that_waits_for_one_bindings_consumers_is_for_those_of_another_that_come_too() {
+    let mut world = World::new(usize::MAX);
+    for patterns in [0, 1] {
+        world.step(Step::Bind { patterns, orphans: 0 });
+    }
+    world.step(Step::Join { binding: 0, link: None, credit: 1, concurrency: 1 });
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 2, npm: Npm::No });
+    world.step(Step::Dispatch);
+    world.step(Step::Nack { which: 0, delay: Some(0), is_final: false });
+    world.step(Step::Commit);
+    world.step(Step::Recorded);
+    // The consumer holds the second event; the first is due, and waits for it.
+    world.step(Step::Tick);
+    world.step(Step::Read(0));
+    world.step(Step::Page(0));
+    world.step(Step::Join { binding: 1, link: None, credit: 1, concurrency: 1 });
+    assert_eq!(world.held(), 2, "it needn't wait for that consumer");
+    world.run_to_rest();
+}

@@ -111,7 +111,7 @@ pub(crate) fn told(settings: &GroupSettings) -> String {
 }
 
 fn precise(millis: u64) -> String {
-    if millis % 1_000 == 0 { span(millis) } else { format!("{millis}ms") }
+    if millis.is_multiple_of(1_000) { span(millis) } else { format!("{millis}ms") }
 }
 
 #[cfg(test)]

@@ -180,7 +180,11 @@ impl Order {
             && lane.held.len() < LANE_HELD
             && (is_due || lane.skipped.is_none_or(|(first, _)| seq < first));
         // A page under way begins where those that were skipped did.
-        if comes_back || has_room || lane.would_be_next(seq) || (lane.reading && lane.skipped.is_some_and(|(first, _)| seq < first)) {
+        if comes_back
+            || has_room
+            || lane.would_be_next(seq)
+            || (lane.reading && lane.skipped.is_some_and(|(first, _)| seq < first))
+        {
             self.hold(waiting);
         } else if is_due {
             lane.left.insert(seq);

@@ -23,8 +23,7 @@ impl Deliveries {
         let of = group.identity().clone();
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
         let HeldWanted { ticket, after, with_dead, limit } = page;
-        let read =
-            async move { store.retrying_pids(&hub, of.key(), with_dead, after.as_ref(), limit).await };
+        let read = async move { store.retrying_pids(&hub, of.key(), with_dead, after.as_ref(), limit).await };
         ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
             if let Err(error) = &result {
                 // The next tick asks again.

@@ -127,13 +127,7 @@ impl Group {
     }
 
     /// One that comes back: it is the first of its process again.
-    pub(super) fn place_back(
-        &mut self,
-        waiting: Waiting,
-        bindings: &[i64],
-        now: Now,
-        effects: &mut Effects,
-    ) {
+    pub(super) fn place_back(&mut self, waiting: Waiting, bindings: &[i64], now: Now, effects: &mut Effects) {
         if let Some(order) = &mut self.order {
             order.forget(waiting.event.seq);
             self.place_in_order(waiting, bindings, true, now, effects);
@@ -310,21 +304,16 @@ impl Group {
                 order.waits(*seq);
             }
         }
-        let mut lowest = order.first_skipped();
+        let skipped = order.first_skipped();
+        let mut matched = Vec::new();
         for waiting in unwanted {
-            let seq = waiting.event.seq;
-            if waiting.due.is_some() {
-                order.waits(seq);
-                self.retries.leave(&waiting);
-            } else {
-                order.forget(seq);
-                lowest = Some(lowest.map_or(seq, |lowest| lowest.min(seq)));
-            }
+            self.matching(&waiting.event, &mut matched);
+            self.leave_in_order(waiting, &matched);
         }
-        if let Some(lowest) = lowest
-            && let Some(binding) = self.bindings.get_mut(&id)
+        if let Some(binding) = self.bindings.get_mut(&id)
+            && let Some(seq) = skipped
         {
-            binding.give_up(Some(lowest.saturating_sub(1)));
+            binding.give_up(Some(seq.saturating_sub(1)));
         }
     }
 
@@ -364,10 +353,13 @@ impl Group {
     /// A page of the events of a process that [`Effects::lanes`] asked for.
     pub fn lane_page(&mut self, page: LanePage, now: Now, effects: &mut Effects) {
         let Some(mut order) = self.order.take() else { return };
-        order.page(page, |waiting| {
-            !self.taken.contains_key(&waiting.event.seq) && self.is_consumed(&waiting.event)
-        });
+        let unwanted = order.page(page, |waiting| self.is_consumed(&waiting.event));
         self.order = Some(order);
+        let mut matched = Vec::new();
+        for waiting in unwanted {
+            self.matching(&waiting.event, &mut matched);
+            self.leave_in_order(waiting, &matched);
+        }
         self.run_lanes(now, effects);
     }
 

@@ -53,7 +53,9 @@ impl Order {
             && let Some((_, key)) = self.wants.pop_first()
         {
             let Some(lane) = self.lanes.get_mut(&key) else { continue };
-            let (Some(First::Skipped(first)), Some((_, upto))) = (lane.first(), lane.skipped) else { continue };
+            let (Some(First::Skipped(first)), Some((_, upto))) = (lane.first(), lane.skipped) else {
+                continue;
+            };
             if lane.reading || lane.out.is_some() || !lane.hands.is_empty() {
                 continue;
             }
@@ -72,22 +74,29 @@ impl Order {
         !self.wants.is_empty()
     }
 
-    /// Takes a page; `wanted` says which of its events a consumer is there for.
-    pub fn page(&mut self, page: LanePage, wanted: impl Fn(&Waiting) -> bool) {
+    /// Takes a page; `wanted` says which of its events a consumer is there for. Returns the others.
+    pub fn page(&mut self, page: LanePage, wanted: impl Fn(&Waiting) -> bool) -> Vec<Waiting> {
         let LanePage { ticket, rows, scanned } = page;
-        let Some(at) = self.reads.iter().position(|read| read.ticket == ticket) else { return };
+        let mut unwanted = Vec::new();
+        let Some(at) = self.reads.iter().position(|read| read.ticket == ticket) else { return unwanted };
         let Read { key, upto, ended, .. } = self.reads.swap_remove(at);
-        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        let Some(lane) = self.lanes.get_mut(&key) else { return unwanted };
         lane.reading = false;
         let scanned = scanned.min(upto);
         lane.skipped = lane.skipped.and_then(|(_, last)| (scanned < last).then_some((scanned + 1, last)));
         self.touched.insert(key);
         for waiting in rows {
             let seq = waiting.event.seq;
-            if seq <= scanned && !ended.contains(&seq) && !self.whose.contains_key(&seq) && wanted(&waiting) {
+            if seq > scanned || ended.contains(&seq) || self.whose.contains_key(&seq) {
+                continue;
+            }
+            if wanted(&waiting) {
                 self.hold(waiting);
+            } else {
+                unwanted.push(waiting);
             }
         }
+        unwanted
     }
 
     /// It couldn't be read; it is asked for again.

@@ -389,13 +389,13 @@ impl World {
                     let wished =
                         self.wishes.iter().find(|wish| live.contains(&wish.id) && wish.wants(&row.event));
                     let waits_rightly = wished.is_none() || self.is_held_back(*seq);
-                    assert!(waits_rightly, "event {seq} waits though a consumer of it is ready: {:?}", self.group);
+                    assert!(waits_rightly, "event {seq} waits though a consumer of it is ready");
                 }
                 self.check_count();
                 return;
             }
         }
-        panic!("it never comes to rest: {:?}", self.group);
+        panic!("it never comes to rest");
     }
 
     /// With a consumer for each binding, nothing is left that a binding wants.

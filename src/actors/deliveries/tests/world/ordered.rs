@@ -89,7 +89,8 @@ impl World {
         let too_many = self.holds_back().count() >= MOST_BACK;
         for (earlier, row) in self.rows.range(..seq).filter(|(earlier, _)| of_it(earlier)) {
             let is_known = !self.ordered.untold.contains(earlier);
-            let waits = row.is_open() && (row.due.is_some() && is_known || self.is_consumed(row));
+            let counts = if row.due.is_some() { is_known } else { self.is_consumed(row) };
+            let waits = row.is_open() && counts;
             assert!(!waits || too_many && row.due.is_some(), "event {earlier} comes before {seq}");
             let blocks = dead_blocks && row.dead && !row.deleted && is_known;
             assert!(!blocks || too_many, "event {earlier} is dead, and before {seq}");
@@ -126,9 +127,10 @@ impl World {
     }
 
     fn is_consumed(&self, row: &Row) -> bool {
-        self.members.values().filter(|member| !member.stopped).any(|member| {
-            self.wishes.iter().any(|wish| wish.id == member.binding && wish.wants(&row.event))
-        })
+        self.members
+            .values()
+            .filter(|member| !member.stopped)
+            .any(|member| self.wishes.iter().any(|wish| wish.id == member.binding && wish.wants(&row.event)))
     }
 
     pub(super) fn read_ordered(&mut self, which: usize) {

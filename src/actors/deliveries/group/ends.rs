@@ -37,11 +37,15 @@ impl Group {
         };
         let key = claim.consumer;
         let waits = Some((outlet.clone(), req));
+        let was_silent = self.spoke(key);
         match verdict {
             Verdict::Extend(lease) => {
                 let usual = self.consumers.get(&key).map_or(0, |consumer| consumer.lease);
                 self.leases.hold(token, now.steady + granted(lease, usual));
                 effects.answers.push((outlet.clone(), req, true));
+                if was_silent {
+                    self.offer_turn(key, now, effects);
+                }
                 return;
             }
             Verdict::Release => {

@@ -30,6 +30,8 @@ impl Group {
         self.cursor.go_to(start_seq.saturating_sub(1));
         self.bindings.values_mut().for_each(|binding| binding.go_to(start_seq));
         self.retries.forget();
+        // Nothing waits for another attempt any more: what comes back is as new as the rest.
+        self.claims.values_mut().for_each(|claim| claim.due = None);
         self.order = self.new_order();
         self.pending.doubt();
         self.want_pages(effects);

@@ -170,7 +170,7 @@ impl Group {
             consumer: claim.uid.clone(),
             attempt,
             round: claim.round,
-            retried: claim.due.is_some(),
+            retried: claim.retried,
             letter,
         });
     }
@@ -206,14 +206,14 @@ impl Group {
             let of = self.identity.no;
             effects.ended.push(Ended { of, event_id: claim.event.event.id.clone(), attempt });
         }
-        let mut matched = Vec::new();
-        self.matching(&claim.event, &mut matched);
-        // Its binding may be gone, or have passed it over.
-        if claim.due.is_none() && !matched.is_empty() {
-            self.pending.came(claim.event.seq);
-        }
         effects.tell(claim.event.clone(), claim.tell);
         let waiting = Waiting { event: claim.event, attempts, round: claim.round, due: claim.due };
+        let mut matched = Vec::new();
+        self.matching_waiting(&waiting, &mut matched);
+        // Its binding may be gone, or have passed it over.
+        if waiting.due.is_none() && !matched.is_empty() {
+            self.pending.came(waiting.event.seq);
+        }
         self.place_back(waiting, &matched, now, effects);
         self.freed(key, freed, now, effects);
     }

@@ -130,7 +130,7 @@ impl World {
         self.members
             .values()
             .filter(|member| !member.stopped)
-            .any(|member| self.wishes.iter().any(|wish| wish.id == member.binding && wish.wants(&row.event)))
+            .any(|member| self.wishes.iter().any(|wish| wish.id == member.binding && wish.wants(row)))
     }
 
     pub(super) fn read_ordered(&mut self, which: usize) {

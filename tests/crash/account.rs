@@ -18,10 +18,23 @@ pub struct Death {
     pub at: i64,
 }
 
+/// A consumer was stopped, for [`STOPPED`].
+#[derive(Debug, Clone, Copy)]
+pub struct Stop {
+    /// Milliseconds since 1970.
+    pub at: i64,
+}
+
+/// Longer than a lease, shorter than the hub's patience with a silent link.
+pub const STOPPED: Duration = Duration::from_secs(4);
+/// Within this time after it goes on, a consumer finds what came to it before and while it was stopped, in milliseconds.
+const AWAKE: i64 = 2_000;
+
 /// What one consumer process did.
 #[derive(Debug)]
 pub struct Worker {
     pub lines: Vec<Line>,
+    pub stops: Vec<Stop>,
     /// None: it ended when all work was done.
     pub death: Option<Death>,
 }
@@ -68,6 +81,8 @@ struct Handling {
     attempt: u32,
     end: End,
     killed: Option<i64>,
+    /// Its consumer had just been stopped, and may have begun what was somebody else's by then.
+    stale: bool,
 }
 
 type Handlings = BTreeMap<(String, String), Vec<Handling>>;
@@ -93,7 +108,10 @@ impl Account {
                     Some(Step::Began) | None => End::Open,
                 };
                 let killed = worker.death.filter(|_| end == End::Killed).map(|death| death.at);
-                let handling = Handling { began: line.at, attempt: line.attempt, end, killed };
+                let stopped = i64::try_from(STOPPED.as_millis()).unwrap();
+                let just = |stop: &Stop| (stop.at..stop.at + stopped + AWAKE).contains(&line.at);
+                let stale = worker.stops.iter().any(just);
+                let handling = Handling { began: line.at, attempt: line.attempt, end, killed, stale };
                 all.entry((line.group.clone(), line.event.clone())).or_default().push(handling);
             }
         }
@@ -123,11 +141,10 @@ impl Account {
             if acks == 0 && !unsure {
                 faults.push(format!("{id} has an outcome in {group} that nobody brought: {handlings:?}"));
             }
-            // An ack ends it: nobody begins after one.
+            // An ack ends it: nobody begins after one, but who didn't hear that his claim was lost.
             let acked = handlings.iter().position(|handling| handling.end == End::Acked);
-            if acked.is_some_and(|at| {
-                handlings.len() > at + 1 && handlings[at + 1..].iter().any(|later| later.end != End::Lost)
-            }) {
+            let later = acked.map_or(&[][..], |at| &handlings[at + 1..]);
+            if later.iter().any(|later| !later.stale && later.end != End::Lost) {
                 faults.push(format!("{id} was handled after its ack in the group {group}: {handlings:?}"));
             }
             if let Some(open) = handlings.iter().find(|handling| handling.end == End::Open) {
@@ -140,11 +157,13 @@ impl Account {
         faults
     }
 
-    /// Why events were handled again: the ends of all handlings but the last of each event and group.
+    /// Handlings that brought no outcome, by their ends: each is the reason why its event was handled more than once.
     fn again(&self) -> BTreeMap<End, usize> {
         let mut reasons = BTreeMap::new();
         for handlings in self.handlings().values() {
-            for handling in &handlings[..handlings.len() - 1] {
+            let brought = handlings.iter().position(|handling| handling.end == End::Acked);
+            let brought = brought.unwrap_or(handlings.len() - 1);
+            for (_, handling) in handlings.iter().enumerate().filter(|(at, _)| *at != brought) {
                 *reasons.entry(handling.end).or_default() += 1;
             }
         }
@@ -202,14 +221,14 @@ impl fmt::Display for Account {
         }
         for (end, count) in self.again() {
             let reason = match end {
-                End::Acked => "although it was acked",
-                End::Nacked => "after a nack",
-                End::Lost => "after its claim was lost to a lease or a hub's end",
-                End::InDoubt => "after the link was lost before the answer",
-                End::Killed => "after its consumer was killed",
-                End::Open => "while it was being handled",
+                End::Acked => "acked, although it was acked before",
+                End::Nacked => "nacked",
+                End::Lost => "too late, its claim was lost",
+                End::InDoubt => "the link was lost before the answer",
+                End::Killed => "its consumer was killed",
+                End::Open => "not ended",
             };
-            row(&format!("handled again {reason}"), count.to_string())?;
+            row(&format!("handled in vain: {reason}"), count.to_string())?;
         }
         let all = self.hand_overs();
         let at = |part: usize| all.get(all.len().saturating_sub(1) * part / 100).copied().unwrap_or(0);

@@ -15,8 +15,7 @@ use tokio::{
 
 use crate::{
     DOMAIN, GROUP, PATIENCE, Plan,
-    account::{Account, Death, Worker},
-    consumer::LEASE,
+    account::{Account, Death, STOPPED, Stop, Worker},
     journal::{self, now},
     process::{Home, Process, signal},
 };
@@ -31,6 +30,7 @@ const PAUSE: f64 = 0.8;
 struct Slot {
     child: Child,
     journal: PathBuf,
+    stops: Vec<Stop>,
 }
 
 struct Chaos {
@@ -86,7 +86,7 @@ impl Chaos {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        Slot { child, journal }
+        Slot { child, journal, stops: Vec::new() }
     }
 
     /// Does harm until the time is over.
@@ -116,14 +116,17 @@ impl Chaos {
                 }
                 2..4 => {
                     // Longer than its lease, shorter than the hub's patience with a silent link.
-                    let slot = &self.slots[random.usize(..self.slots.len())];
+                    let at = random.usize(..self.slots.len());
+                    let slot = &mut self.slots[at];
+                    slot.stops.push(Stop { at: now() });
                     let pid = slot.child.id().unwrap();
                     account.stops += 1;
                     tokio::spawn(async move {
                         signal(pid, "STOP");
-                        sleep(LEASE * 2).await;
+                        sleep(STOPPED).await;
                         // It may have been killed meanwhile.
-                        let _ = std::process::Command::new("kill").args(["-CONT", &pid.to_string()]).status();
+                        let mut go_on = std::process::Command::new("kill");
+                        let _ = go_on.args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status();
                     });
                 }
                 _ => {
@@ -139,7 +142,8 @@ impl Chaos {
     async fn kill(&mut self, mut slot: Slot) {
         let at = now();
         slot.child.kill().await.unwrap();
-        self.past.push(Worker { lines: journal::read(&slot.journal), death: Some(Death { at }) });
+        let lines = journal::read(&slot.journal);
+        self.past.push(Worker { lines, stops: slot.stops, death: Some(Death { at }) });
     }
 
     /// All work is done: consumers and hub end, and the books are read.
@@ -148,7 +152,8 @@ impl Chaos {
             // An ack that was recorded may be on its way back yet.
             drop(slot.child.stdin.take());
             slot.child.wait().await.unwrap();
-            self.past.push(Worker { lines: journal::read(&slot.journal), death: None });
+            let lines = journal::read(&slot.journal);
+            self.past.push(Worker { lines, stops: slot.stops, death: None });
         }
         hub.signal("TERM");
         assert_eq!(hub.ended().await.code(), Some(0), "{}", self.home.words());

@@ -88,11 +88,14 @@ pub(crate) fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) 
     }
     let by = trace.consumer.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let at = trace.ended.map(|at| format!(" at {}", time(at))).unwrap_or_default();
-    row("state", &format!("{}{by}{at}", trace.state));
-    if trace.state == "orphan" {
+    // Of the default group, whoever else has it.
+    let others_want_it = trace.groups.iter().any(|stands| stands.group.is_some());
+    let whose = if others_want_it { " in the default group" } else { "" };
+    row("state", &format!("{}{whose}{by}{at}", trace.state));
+    if trace.state == "orphan" && !others_want_it {
         row(
             "",
-            "nobody consumes such events yet: a consumer that comes within the hub's orphan_keep gets it",
+            "nobody consumes such events yet: a consumer of the default group that comes within the hub's orphan_keep gets it",
         );
     }
     for group in &trace.groups {
@@ -216,7 +219,7 @@ answers    id-0
 stored     t1700000000123
 published  t5 by P.SPOKE
 hub        H.HUB as number 7
-state      dead by C.SPOKE at t40
+state      dead in the default group by C.SPOKE at t40
 group      (default): dead by C.SPOKE at t40, 1 attempt failed
 group      billing: retrying, round 2, 3 attempts failed, next attempt at t90
 attempt    1 claimed at t10 by C.SPOKE, nack after 30 ms
@@ -249,6 +252,10 @@ data       {}";
             orphan.contains("orphan\n           nobody consumes such events yet: a consumer that"),
             "{orphan}"
         );
+        let elsewhere =
+            Trace { state: "orphan".to_owned(), groups: vec![stands(Some("billing"))], ..trace.clone() };
+        let elsewhere = story(&event(None, "{}"), &elsewhere, |_| String::new());
+        assert!(elsewhere.contains("state      orphan in the default group\ngroup      billing: "), "{elsewhere}");
         assert!(!text.contains("published") && !text.contains("answers") && !text.contains("hub "));
     }
 }

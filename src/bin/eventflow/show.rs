@@ -14,6 +14,7 @@ use crate::{
     connect,
     failure::Failure,
     group::called,
+    legible::Legible,
     output::{Printer, Style, harmless, json, time},
     parse,
     stop::Stop,
@@ -42,7 +43,7 @@ pub(crate) async fn run(
     let (event, trace) = stop.unless_requested(spoke.show(&arguments.id)).await?;
     spoke.close().await;
     let text = match printer.style() {
-        Style::Json => json(&Shown { event: &event, trace: &trace }),
+        Style::Json => json(&Shown { event: Legible(&event), trace: &trace }),
         Style::People { .. } => story(&event, &trace, |millis| time(millis, &Local)),
     };
     printer.line(&text)?;
@@ -53,7 +54,7 @@ pub(crate) async fn run(
 /// The life of an event as programs read it.
 #[derive(serde::Serialize)]
 struct Shown<'a> {
-    event: &'a Event,
+    event: Legible<'a>,
     trace: &'a Trace,
 }
 
@@ -249,13 +250,16 @@ data       {}";
         let orphan = Trace { state: "orphan".to_owned(), ..trace.clone() };
         let orphan = story(&event(None, "{}"), &orphan, |_| String::new());
         assert!(
-            orphan.contains("orphan\n           nobody consumes such events yet: a consumer that"),
+            orphan.contains("orphan\n           nobody consumes such events yet: a consumer of"),
             "{orphan}"
         );
         let elsewhere =
             Trace { state: "orphan".to_owned(), groups: vec![stands(Some("billing"))], ..trace.clone() };
         let elsewhere = story(&event(None, "{}"), &elsewhere, |_| String::new());
-        assert!(elsewhere.contains("state      orphan in the default group\ngroup      billing: "), "{elsewhere}");
+        assert!(
+            elsewhere.contains("state      orphan in the default group\ngroup      billing: "),
+            "{elsewhere}"
+        );
         assert!(!text.contains("published") && !text.contains("answers") && !text.contains("hub "));
     }
 }

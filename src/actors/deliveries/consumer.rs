@@ -38,6 +38,9 @@ pub struct Consumer {
     pub stopped: bool,
     /// It stands in its binding's turn.
     pub queued: bool,
+    /// A lease of its own was over, and it hasn't said a word of any claim since: it hangs, or its machine does. Others get
+    /// what it would only let lie.
+    pub silent: bool,
     credit: usize,
     credit_bytes: usize,
     /// Un-acked claims in the order in which they were handed out, with their weight.
@@ -67,6 +70,7 @@ impl Consumer {
             lease,
             stopped: false,
             queued: false,
+            silent: false,
             credit: credit.max(1),
             credit_bytes,
             held: BTreeMap::new(),
@@ -79,6 +83,7 @@ impl Consumer {
     #[must_use]
     pub fn has_credit(&self) -> bool {
         !self.stopped
+            && !self.silent
             && self.held.len() < self.credit
             && (self.held.is_empty() || self.held_bytes < self.credit_bytes)
             && self.unrecorded < self.credit.saturating_mul(UNRECORDED)

@@ -9,12 +9,10 @@ use crate::{
         deliveries::{
             binding::{WINDOW_EVENTS, Waiting},
             effects::Effects,
-            order::{Admitted, LanePage, Next, Order},
+            order::{Admitted, HeldPage, LanePage, Next, Order},
         },
         dispatched::Dispatched,
     },
-    event::Pid,
-    store::HeldKey,
     wire::Token,
 };
 
@@ -329,19 +327,13 @@ impl Group {
     }
 
     /// A page of what holds back others; none: it couldn't be read. [`Self::want_pages`] asks for the next.
-    pub fn held_back(
-        &mut self,
-        ticket: u64,
-        page: Option<(Vec<(Pid, u64)>, Option<HeldKey>)>,
-        now: Now,
-        effects: &mut Effects,
-    ) {
+    pub fn held_back(&mut self, ticket: u64, page: Option<HeldPage>, now: Now, effects: &mut Effects) {
         let Some(order) = &mut self.order else { return };
-        let Some((rows, next)) = page else {
+        let Some(page) = page else {
             order.load_failed(ticket);
             return;
         };
-        if order.loaded(ticket, rows, next) {
+        if order.loaded(ticket, page) {
             self.run_lanes(now, effects);
             for key in self.consumers.keys().copied().collect::<Vec<_>>() {
                 self.offer_turn(key, now, effects);

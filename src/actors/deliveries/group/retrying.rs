@@ -69,6 +69,9 @@ impl Group {
             let Some(claim) = self.claims.get(&token) else { continue };
             effects.over += 1;
             self.overdue.insert(token, claim.consumer);
+            if let Some(consumer) = self.consumers.get_mut(&claim.consumer) {
+                consumer.silent = true;
+            }
             if self.deleted.contains(&claim.event.seq) {
                 self.give_back(token, now, effects);
             } else {
@@ -194,10 +197,16 @@ impl Group {
         if self.overdue.get(&token).is_some_and(|key| key.link == link)
             && let Some(key) = self.overdue.remove(&token)
         {
+            self.spoke(key);
             let freed = self.consumers.get_mut(&key).map_or(0, |consumer| consumer.gave_back(token));
             self.freed(key, freed, now, effects);
             self.forget_if_done(key);
         }
+    }
+
+    /// It is alive: whatever became of its claims, it may have more. Whether it was thought to hang.
+    pub(super) fn spoke(&mut self, key: ConsumerKey) -> bool {
+        self.consumers.get_mut(&key).is_some_and(|consumer| std::mem::take(&mut consumer.silent))
     }
 
     /// A consumer gets no more events: those whose leases are over needn't count any more.

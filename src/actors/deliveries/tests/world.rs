@@ -111,6 +111,8 @@ pub struct World {
     leases: BTreeMap<Token, u64>,
     /// What was held until then, and wasn't heard of since.
     overdue: BTreeMap<Token, ConsumerKey>,
+    /// Those that haven't said a word since a lease of theirs was over.
+    silent: BTreeSet<ConsumerKey>,
     /// Acked or nacked, to be committed; then to be told.
     finishes: Vec<(Finish, u64)>,
     told: VecDeque<(Token, bool)>,
@@ -157,6 +159,7 @@ impl World {
             held: BTreeMap::new(),
             leases: BTreeMap::new(),
             overdue: BTreeMap::new(),
+            silent: BTreeSet::new(),
             finishes: Vec::new(),
             told: VecDeque::new(),
             retries: Vec::new(),
@@ -434,6 +437,7 @@ impl World {
         });
         let key = ConsumerKey { link: outlet.id(), sub: self.made as u32 };
         let uid = Uid::parse("WORKER.SPOKE").unwrap();
+        self.silent.remove(&key);
         self.members.insert(key, Member { binding, credit, stopped: false });
         let mut effects = Effects::default();
         let consumer = Consumer::new(outlet, uid, binding, credit, usize::MAX, concurrency, LEASE);
@@ -483,6 +487,7 @@ impl World {
         let tokens: Vec<_> = self.held.keys().copied().collect();
         let Some(token) = pick(&tokens, which).copied() else { return };
         let (key, seq, _) = self.held[&token];
+        self.silent.remove(&key);
         let outlet = self.links.iter().find(|outlet| outlet.id() == key.link).unwrap();
         match verdict {
             Verdict::Extend(lease) => {

@@ -78,6 +78,7 @@ impl World {
         let holds = overdue + self.held.values().filter(|(holder, ..)| *holder == key).count();
         // One that the database was asked for took its place then; a refused ack may have brought back another since.
         assert!(holds < member.credit || row.ours, "the credit is used up");
+        assert!(!self.silent.contains(&key) || row.ours, "event {seq} goes to a consumer that hangs");
         let on_link = self.held.values().filter(|(holder, ..)| holder.link == key.link);
         let bytes: usize = on_link.map(|(_, seq, _)| self.rows[seq].event.weight()).sum();
         assert!(holds == 0 || bytes < self.link_bytes || row.ours, "the bytes of the link are used up");

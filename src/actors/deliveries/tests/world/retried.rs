@@ -30,6 +30,7 @@ impl World {
             .map(|(token, (key, ..))| (token, key))
             .collect();
         let ended = over.len() as u64;
+        self.silent.extend(over.iter().map(|(_, key)| *key));
         // Of a stopped consumer too: it may still speak of it.
         self.overdue.extend(over);
         ended
@@ -46,6 +47,7 @@ impl World {
         let tokens: Vec<Token> = self.overdue.keys().copied().collect();
         let Some(token) = pick(&tokens, which) else { return };
         let key = self.overdue.remove(token).unwrap();
+        self.silent.remove(&key);
         let outlet = self.links.iter().find(|outlet| outlet.id() == key.link).unwrap();
         let verdict = if which.is_multiple_of(2) { Verdict::Ack } else { Verdict::Extend(None) };
         self.group.settle(outlet, 1, *token, verdict, self.now, effects);

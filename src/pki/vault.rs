@@ -7,6 +7,8 @@
 //!
 //! The functions here block for as long as the rounds take; async callers use a blocking task.
 
+#[cfg(test)]
+mod npm_tests;
 mod pem;
 mod phrase;
 #[cfg(test)]
@@ -123,6 +125,13 @@ impl Vault {
     /// Derives for a salt now, so that [`Vault::open`] finds it done.
     pub fn prepare(&self, salt: &[u8]) {
         self.derive(salt);
+    }
+
+    /// Takes what becomes of a salt as given.
+    #[cfg(test)]
+    pub(super) fn remember(&self, salt: &[u8], key: &[u8]) {
+        let key = Zeroizing::new(key.try_into().unwrap());
+        self.0.derived.lock().unwrap().insert(salt.to_vec(), key);
     }
 
     fn derive(&self, salt: &[u8]) -> Key {

@@ -52,7 +52,7 @@ pub use operator::{ensure_operator_bundle, operator_bundle};
 #[cfg(feature = "hub")]
 pub use revocation::{Fingerprint, Revoked, revocation_time};
 #[cfg(feature = "hub")]
-pub use vault::Vault;
+pub use vault::{Sealing, Vault};
 
 /// The name of hubs when none is configured.
 pub const DEFAULT_HUB_NAME: &str = "EVENTFLOW-HUB";

@@ -54,6 +54,27 @@ async fn a_wrong_phrase_is_a_sentence() {
 }
 
 #[tokio::test]
+async fn every_way_to_seal_opens_in_that_way_alone() {
+    let ciphers = [Cipher::Aes128Gcm, Cipher::Aes192Gcm, Cipher::Aes256Gcm];
+    let hashes = [Hash::Sha256, Hash::Sha384, Hash::Sha512];
+    let ways = ciphers
+        .into_iter()
+        .flat_map(|cipher| hashes.into_iter().map(move |hash| Sealing { cipher, hash, iterations: 10 }));
+    let vaults: Vec<_> =
+        ways.map(|way| (way, Vault::with(Secret::new("one phrase"), way).unwrap())).collect();
+    for (way, vault) in &vaults {
+        let (row, key) = sealed(vault).await;
+        for (other, vault) in &vaults {
+            match vault.open(&row) {
+                Ok(opened) => assert!(way == other && opened == key, "{way}, {other}"),
+                Err(error) => assert!(way != other && error.to_string().contains(&other.to_string())),
+            }
+        }
+    }
+    assert_eq!(Sealing::default().to_string(), "aes-256-gcm under a key of PBKDF2-sha512 of 1000000 rounds");
+}
+
+#[tokio::test]
 async fn damaged_rows_are_refused() {
     let vault = vault();
     let (row, _) = sealed(&vault).await;

@@ -19,10 +19,7 @@ const NO_EFFECT: &[(&str, &str)] = &[
     ),
     ("EVENTFLOW_SPOKE_CONNECT_TO_HUB_TIMEOUT", "it is a spoke's setting, not a hub's"),
     ("EVENTFLOW_SPOKE_KEEP_ALIVE_INTERVAL", "it is a spoke's setting, not a hub's"),
-    (
-        "EVENTFLOW_CERT_ALGORITHM",
-        "this hub makes Ed25519 keys, and uses those of npm hubs whatever they are",
-    ),
+    ("EVENTFLOW_CERT_ALGORITHM", "this hub makes Ed25519 keys, and uses those of npm hubs whatever they are"),
     ("EVENTFLOW_CERT_HASH", "Ed25519 has its own"),
 ];
 

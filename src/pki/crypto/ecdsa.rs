@@ -28,9 +28,11 @@ struct Verification {
     key: AlgorithmIdentifier,
     signature: AlgorithmIdentifier,
     hash: &'static digest::Algorithm,
-    /// Takes the public key (SEC 1), the hash and the signature (DER).
-    verify: fn(&[u8], &[u8], &[u8]) -> Result<(), EcdsaError>,
+    verify: OnCurve,
 }
+
+/// Takes a public key (SEC 1), a hash and its signature (DER).
+type OnCurve = fn(&[u8], &[u8], &[u8]) -> Result<(), EcdsaError>;
 
 /// What verifies on the curve of a crate. A hash that is longer than the curve's numbers is cut, as ECDSA says.
 macro_rules! on {

@@ -100,6 +100,37 @@ async fn what_waits_holds_nobody_up_and_needs_no_consumer() {
 }
 
 #[tokio::test]
+async fn a_consumer_that_takes_nothing_holds_up_no_retries_of_another_binding() {
+    const STALLED: usize = 1_500;
+    let hub = TestHub::start().await;
+    let (mut stalled, mut ready) = (hub.v1().await, hub.v1().await);
+    stalled.set("", r#"{"delay":100,"max_delay":100}"#).await;
+    let credit = format!(r#"{{"credit":{STALLED}}}"#);
+    stalled.consume("", "orders", &credit).await;
+    ready.consume("", "bills", r#"{"credit":1}"#).await;
+    for nth in 0..STALLED {
+        ready.publish("orders", &format!("o{nth}")).await;
+    }
+    for _ in 0..STALLED {
+        nack(&mut stalled, r#"{"delay":1}"#).await;
+    }
+    // From now on all of them are due, more than memory takes, for somebody who takes one and does nothing with it.
+    drop(stalled);
+    until("nobody has one", || async { hub.handle.metrics().hub.in_flight == 0 }).await;
+    let mut stalled = hub.v1().await;
+    stalled.consume("", "orders", r#"{"credit":1}"#).await;
+    assert_eq!(stalled.claim().await.attempt, 2);
+
+    ready.publish("bills", "b1").await;
+    assert_eq!(nack(&mut ready, r#"{"delay":200}"#).await, 1);
+    let again = ready.claim().await;
+    assert_eq!((&*again.id, again.attempt), ("b1", 2));
+    assert_eq!(ready.ask(&["ack", "9", &again.token]).await, ["ok", "9"]);
+    drop((stalled, ready));
+    hub.stop().await;
+}
+
+#[tokio::test]
 async fn each_group_tries_again_by_its_own_settings() {
     let hub = TestHub::start().await;
     let (mut patient, mut quick) = (hub.v1().await, hub.v1().await);

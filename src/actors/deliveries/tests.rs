@@ -146,8 +146,20 @@ proptest! {
     fn one_holder_one_outcome_and_nothing_is_forgotten(
         steps in proptest::collection::vec(step(), 1..250),
         link_events in prop_oneof![Just(usize::MAX), 1_usize..6],
+        stalls: bool,
     ) {
-        play(World::new(link_events), steps);
+        // Where the bytes of links hold back nobody, and nothing is drained.
+        let stalls = stalls && link_events == usize::MAX;
+        let steps: Vec<_> = steps.into_iter().filter(|step| !stalls || !matches!(step, Step::Drain)).collect();
+        let mut world = World::new(link_events);
+        for at in 0..steps.len() {
+            world.step(steps[at].clone());
+            world.check();
+            if stalls && at % 50 == 49 {
+                world.stall();
+            }
+        }
+        play(world, Vec::new());
     }
 }
 
@@ -344,4 +356,33 @@ fn a_retry_that_waits_for_one_bindings_consumers_is_for_those_of_another_that_co
     world.step(Step::Join { binding: 1, link: None, credit: 1, concurrency: 1 });
     assert_eq!(world.held(), 2, "it needn't wait for that consumer");
     world.run_to_rest();
+}
+
+#[test]
+fn retries_that_a_stalled_consumer_doesnt_take_hold_up_those_of_no_other_binding() {
+    let mut world = World::new(usize::MAX);
+    for patterns in [1, 2] {
+        world.step(Step::Bind { patterns, orphans: 0 });
+    }
+    world.step(Step::Join { binding: 0, link: None, credit: 24, concurrency: 1 });
+    world.step(Step::Join { binding: 1, link: None, credit: 1, concurrency: 1 });
+    world.run_to_rest();
+    world.step(Step::Publish { domain: 0, events: 20, npm: Npm::No });
+    world.step(Step::Publish { domain: 1, events: 1, npm: Npm::No });
+    world.step(Step::Dispatch);
+    world.stall();
+    assert_eq!(world.held(), 21);
+    for nth in 0..21 {
+        // That of the other domain last.
+        world.step(Step::Nack { which: 0, delay: Some(nth), is_final: false });
+    }
+    world.step(Step::Commit);
+    world.step(Step::Recorded);
+    world.step(Step::LinkGone(0));
+    world.step(Step::Join { binding: 0, link: None, credit: 1, concurrency: 1 });
+    world.step(Step::Tick);
+    world.stall();
+    assert_eq!(world.attempts_held(), [2, 2], "one of each domain");
+    world.run_to_rest();
+    assert_eq!(world.held(), 0);
 }

@@ -28,6 +28,7 @@ pub mod registry;
 pub mod round;
 pub mod scheduler;
 pub mod snapshot;
+pub mod trace;
 pub mod waiters;
 pub mod warden;
 

@@ -7,6 +7,7 @@
 //! - `GET /actors`, with the token: the state and the numbers of each kind of actor.
 //! - `GET /backlog`, with the token: how all groups stand; with `?group=NAME` one of them, with its bindings and
 //!   consumers (an empty name: the default group).
+//! - `GET /events/{id}`, with the token: an event and what became of it; 404 if there is none of this id.
 //! - `GET /log`, `PUT /log`, with the token: the log level, looked at and changed while the hub runs.
 //! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
 //! - `GET /retention`, with the token: for how long events are kept, by domain, and what would go now.
@@ -29,6 +30,7 @@ mod body;
 mod certificates;
 mod connections;
 mod endpoint;
+mod events;
 mod inspect;
 mod log;
 mod problem;
@@ -57,6 +59,7 @@ pub use backup::{Backup, Snapshot};
 pub use certificates::{
     Certificate, CertificatePage, Certificates, IssueCertificate, IssuedBundle, RevokedCertificates,
 };
+pub use events::Events;
 pub use inspect::{About, Inspect};
 pub use log::LogControl;
 pub use retention::{Outlook, PolicyOutlook, Retention};
@@ -98,6 +101,8 @@ pub struct AdminState {
     pub backup: Arc<dyn Backup>,
     /// Knows how groups stand.
     pub backlog: Arc<dyn Backlogs>,
+    /// Knows the life of each event.
+    pub events: Arc<dyn Events>,
     /// Looks at what retention would do.
     pub retention: Arc<dyn Retention>,
     /// Issues and revokes.

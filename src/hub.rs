@@ -40,6 +40,7 @@ mod core;
 mod door;
 mod drain;
 mod error;
+mod events;
 mod folder;
 mod guardian;
 mod home;

@@ -12,7 +12,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    AdminState, access::Operator, backlog, backup, certificates, log, problem::Problem, retention, status,
+    AdminState, access::Operator, backlog, backup, certificates, events, log, problem::Problem, retention,
+    status,
 };
 use crate::{event::code, metrics};
 
@@ -26,6 +27,7 @@ pub(super) fn all(config: &mut web::ServiceConfig) {
         .service(open("/metrics").route(web::get().to(numbers)).route(web::head().to(numbers)))
         .configure(status::endpoints)
         .configure(backlog::endpoints)
+        .configure(events::endpoints)
         .configure(retention::endpoints)
         .configure(log::endpoints)
         .configure(backup::endpoints)

@@ -107,6 +107,17 @@ impl Backlogs for Stub {
 }
 
 #[async_trait::async_trait]
+impl Events for Stub {
+    async fn life(&self, id: &str) -> Result<Box<serde_json::value::RawValue>, Fault> {
+        match id {
+            "none" => Err(Fault::refused(code::EVENT_NOT_FOUND, "So.")),
+            "later" => Err(Fault::retryable(code::HUB_BUSY, "So.", Duration::from_secs(1))),
+            id => Ok(serde_json::value::to_raw_value(&serde_json::json!({ "event": id })).unwrap()),
+        }
+    }
+}
+
+#[async_trait::async_trait]
 impl Backup for Stub {
     async fn snapshot(&self) -> Result<Snapshot, Fault> {
         Err(Fault::refused(code::BACKUP, "one is being made"))
@@ -148,6 +159,7 @@ impl World {
             token: token.clone(),
             inspect: Arc::new(Stub),
             backlog: Arc::new(Stub),
+            events: Arc::new(Stub),
             log: Some(Arc::new(Dial::default())),
             certificates: Arc::new(Stub),
             retention: Arc::new(Stub),
@@ -292,6 +304,25 @@ async fn the_log_level_is_changed_by_those_who_may_and_only_to_what_there_is() {
     }
     let shown = world.get("/log", &bearer).await;
     assert!(shown.ends_with("{\"filter\":\"high\"}\n"), "{shown}");
+    world.stop().await;
+}
+
+#[actix_web::test]
+async fn the_life_of_an_event_is_told_to_those_who_have_the_token() {
+    let world = World::start();
+    let bearer = format!("Authorization: Bearer {}\r\n", world.token.expose());
+    assert_eq!(status(&world.get("/events/e1", "").await), 401);
+    for (path, expected, part) in [
+        ("/events/e1", 200, "{\"event\":\"e1\"}\n"),
+        ("/events/a%2Fb%20c", 200, "{\"event\":\"a/b c\"}\n"),
+        ("/events/none", 404, "{\"code\":\"E_EVENTFLOW_DB_EVENT_NOT_FOUND\",\"message\":\"So.\"}\n"),
+        ("/events/later", 503, code::HUB_BUSY),
+        ("/events", 404, code::UNSUPPORTED),
+    ] {
+        let answer = world.get(path, &bearer).await;
+        assert_eq!(status(&answer), expected, "{path}: {answer}");
+        assert!(answer.contains(part), "{path}: {answer}");
+    }
     world.stop().await;
 }
 

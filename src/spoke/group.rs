@@ -127,19 +127,22 @@ impl ConsumerGroup {
     /// Named groups only: passes over all that waits, and says how many events that were. What consumers hold stays
     /// theirs.
     ///
-    /// *In doubt*: if the link is lost before the answer, the hub is asked again, and the number is only of those that
-    /// waited by then.
+    /// *In doubt*: if the link is lost before the answer, it may be done or not, and isn't asked again, since that would
+    /// pass over what was published meanwhile too: [`GroupError::LinkLost`]. Look at [`ConsumerGroup::backlog`].
     ///
     /// # Errors
-    /// As [`ConsumerGroup::seek`].
+    /// As [`ConsumerGroup::seek`]; [`GroupError::LinkLost`].
     pub async fn purge(&self) -> Result<u64, GroupError> {
         Ok(self.change(GroupAction::Purge {}).await?.events)
     }
 
     /// Named groups only: removes it with its bindings and outcomes.
     ///
+    /// *In doubt*: if the link is lost before the answer, it may be done or not, and isn't asked again, since by then
+    /// somebody may have made a group of that name anew: [`GroupError::LinkLost`]. Look at [`ConsumerGroup::backlog`].
+    ///
     /// # Errors
-    /// As [`ConsumerGroup::seek`].
+    /// As [`ConsumerGroup::seek`]; [`GroupError::LinkLost`].
     pub async fn remove(&self) -> Result<(), GroupError> {
         self.change(GroupAction::Remove {}).await.map(drop)
     }

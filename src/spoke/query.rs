@@ -1,4 +1,4 @@
-//! What the hub is asked: reads, and small changes that may be asked for twice.
+//! What the hub is asked: reads, and small changes. All but a few may be asked for twice.
 
 use super::{
     ChangeError, GroupError, ReadError,
@@ -7,8 +7,8 @@ use super::{
 use crate::{
     event::{Domain, EventId, Fault, Group, RecurringName, code},
     wire::{
-        Answer, Association, BacklogQuery, DeadQuery, Deletion, GroupAction, GroupChanged, LogQuery,
-        OutcomeOptions, Recur, RecurChange, Redrive, Req, Request, Wait,
+        Answer, Association, BacklogQuery, DeadQuery, Deletion, GroupAction, LogQuery, OutcomeOptions, Recur,
+        RecurChange, Redrive, Req, Request, Wait,
     },
 };
 
@@ -106,6 +106,12 @@ impl Query {
         )
     }
 
+    /// Whether it may be sent again when the link is lost before its answer. What waits by then, and a group that
+    /// somebody has made anew, isn't what was meant.
+    pub(super) fn is_repeatable(&self) -> bool {
+        !matches!(self, Query::Group(_, GroupAction::Purge {} | GroupAction::Remove {}))
+    }
+
     /// The answer that a refusal stands for once it was asked twice: what is to be taken away is gone, most likely
     /// by the first time.
     pub(super) fn done_before(&self, fault: &Fault) -> Option<Answer> {
@@ -113,9 +119,6 @@ impl Query {
             (Query::Delete(Deletion::Event { .. }), code::EVENT_NOT_FOUND) => Some(Answer::Deleted(1)),
             (Query::Cancel(_), code::SCHEDULE_NOT_FOUND)
             | (Query::RecurChange(_, RecurChange::Remove), code::RECURRING_NOT_FOUND) => Some(Answer::Done),
-            (Query::Group(_, GroupAction::Remove {}), code::GROUP_NOT_FOUND) => {
-                Some(Answer::Group(Box::new(GroupChanged { settings: None, events: 0 })))
-            }
             _ => None,
         }
     }
@@ -187,9 +190,8 @@ impl Port {
             (Unanswered::Failed(Failure::Refused(fault)), _) if fault.code == code::GROUP_NOT_FOUND => {
                 GroupError::NotFound { group: group.to_owned() }
             }
-            (Unanswered::Failed(Failure::Refused(fault) | Failure::LinkLost(fault)), _) => {
-                GroupError::Refused(fault)
-            }
+            (Unanswered::Failed(Failure::LinkLost(fault)), _) => GroupError::LinkLost(fault),
+            (Unanswered::Failed(Failure::Refused(fault)), _) => GroupError::Refused(fault),
         })
     }
 }

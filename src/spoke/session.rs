@@ -132,7 +132,7 @@ impl Session {
         self.restores.clear();
         self.pong = None;
         self.publishes.link_down(fault);
-        self.queries.link_down();
+        self.queries.link_down(fault);
         self.waits.link_down();
         self.subscriptions.link_down();
         self.consumers.link_down();

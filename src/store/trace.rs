@@ -2,7 +2,7 @@
 
 mod groups;
 
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 
 use super::{
     AttemptRow, Store, StoreError,
@@ -15,8 +15,14 @@ use crate::{
     wire::Trace,
 };
 
-/// How many attempts a trace shows.
-const ATTEMPTS: u64 = 20;
+/// The last attempts of an event in each group, at most 20 of one and 100 in all, so that a trace fits into a record
+/// whatever their texts are. Where that doesn't do for all groups, each is shown its last ones first.
+const ATTEMPTS: &str = "\
+    SELECT id, event_id, grp, round, number, consumer, started, ended, reason, error FROM (
+        SELECT v1_attempt.*, ROW_NUMBER() OVER (PARTITION BY grp ORDER BY id DESC) AS place
+        FROM v1_attempt WHERE event_id = ?
+    ) AS placed
+    WHERE place <= 20 ORDER BY place, id DESC LIMIT 100";
 
 impl Store {
     /// The event and what became of it in the default group, as far as the database knows: who of ours has it at
@@ -33,14 +39,7 @@ impl Store {
             .map_err(&refused)?;
         let Some((event, published)) = found else { return Ok(None) };
         let event = Event::from(event);
-        let mut attempts = attempt::Entity::find()
-            .filter(attempt::Column::EventId.eq(id.as_str()))
-            .order_by_desc(attempt::Column::Id)
-            .limit(ATTEMPTS)
-            .all(&self.readers)
-            .await
-            .map_err(refused)?;
-        attempts.reverse();
+        let attempts = self.attempts_shown(id).await.map_err(refused)?;
 
         let schedule = self.schedule(id).await?;
         let (recurring, due) = self.occurrence(id).await?.unzip();
@@ -82,6 +81,14 @@ impl Store {
         };
         let groups = self.group_traces(&event, &trace).await?;
         Ok(Some((event, Trace { groups, ..trace })))
+    }
+
+    /// Oldest first.
+    async fn attempts_shown(&self, id: &EventId) -> Result<Vec<attempt::Model>, DbErr> {
+        let sql = statement(ATTEMPTS, vec![id.as_str().into()]);
+        let mut attempts = attempt::Entity::find().from_raw_sql(sql).all(&self.readers).await?;
+        attempts.sort_unstable_by_key(|attempt| attempt.id);
+        Ok(attempts)
     }
 
     /// Whether the claim in the database is one of ours, not an npm spoke's.

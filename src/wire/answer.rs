@@ -132,7 +132,8 @@ pub struct Trace {
     pub consumer: Option<Uid>,
     /// When it ended.
     pub ended: Option<i64>,
-    /// Deliveries that ended without success, oldest first; at most the last 20.
+    /// Deliveries that ended without success, oldest first: the last 20 of each group, at most 100 in all; of more each
+    /// group's last ones.
     pub attempts: Vec<Attempt>,
     /// How it stands in each group that wants it, the default one first; at most the first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

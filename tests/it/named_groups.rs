@@ -3,6 +3,7 @@
 
 mod changes;
 mod limits;
+mod passed_over;
 mod starts;
 
 use std::{collections::BTreeSet, time::Duration};

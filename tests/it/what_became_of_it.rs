@@ -6,7 +6,7 @@ use eventflow::{
 };
 use sea_orm::{ConnectionTrait, Database};
 
-use crate::support::TestHub;
+use crate::support::{TestHub, admin::Admin};
 
 async fn publish(spoke: &Spoke, id: &str) {
     spoke.publish(Publish::new("orders", "created", "order-1").id(id.to_owned())).await.unwrap();
@@ -52,6 +52,38 @@ async fn each_state_from_orphan_to_its_end() {
     assert_eq!(attempt.error, "no such customer: ünknown\u{1F680}");
     assert!(bad.published <= Some(attempt.started) && Some(attempt.ended) <= bad.ended);
     assert!(attempt.started <= attempt.ended);
+    spoke.close().await;
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn the_admin_http_tells_the_same() {
+    let hub = TestHub::start().await;
+    let spoke = hub.spoke().await;
+    let data = r#"{"amount":12345678901234567890.10}"#;
+    let order = Publish::new("orders", "created", "order-1").id("e/1 x").data_text(data).unwrap();
+    spoke.publish(order).await.unwrap();
+    let admin = Admin::of(&hub);
+    let headers = format!("Authorization: Bearer {}\r\n", admin.token);
+    let life = async || {
+        let (status, text) = admin.ask("GET", "/events/e%2F1%20x", &headers, "").await;
+        assert_eq!(status, 200, "{text}");
+        assert!(text.contains(&format!("\"data\":{data}")), "data as it is: {text}");
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let mut claims = spoke.claims(Consume::new("orders", "*").credit(1)).await.unwrap();
+    let claim = claims.next().await.unwrap();
+    let held = life().await;
+    assert_eq!((&held["event"]["id"], &held["trace"]["state"]), (&"e/1 x".into(), &"claimed".into()));
+    claim.nack(Nack::new("no such customer").give_up()).await.unwrap();
+    let (_, trace) = spoke.show("e/1 x").await.unwrap();
+    let dead = life().await;
+    assert_eq!(dead["trace"], serde_json::to_value(trace).unwrap());
+    assert_eq!(dead["trace"]["attempts"][0]["error"], "no such customer");
+
+    assert_eq!(admin.ask("GET", "/events/e1", "", "").await.0, 401);
+    let (status, problem) = admin.json("GET", "/events/nothing", serde_json::Value::Null).await;
+    assert_eq!((status, &problem["code"]), (404, &"E_EVENTFLOW_DB_EVENT_NOT_FOUND".into()));
     spoke.close().await;
     hub.stop().await;
 }

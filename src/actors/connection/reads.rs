@@ -1,28 +1,24 @@
 //! Reads of one link, one after the other, each waiting until the link has room for its answer.
 
-use std::{str::FromStr, time::Duration};
+use std::str::FromStr;
 
 use crate::{
     actors::{
         backlog,
-        deliveries::{Deliveries, Holder, Holders},
+        deliveries::Deliveries,
         mail::Handle,
         outlet::{Frame, Outlet},
+        trace,
     },
-    event::{Domain, EventId, Fault, RecurringName, Uid, code},
+    event::{Domain, EventId, Fault, RecurringName, Uid},
     store::{Store, StoreError},
-    wire::{
-        Answer, BacklogQuery, DeadQuery, GroupTrace, LogQuery, MOST_EVENTS, MOST_RECURRING, MOST_RUNS, Req,
-        Trace,
-    },
+    wire::{Answer, BacklogQuery, DeadQuery, LogQuery, MOST_EVENTS, MOST_RECURRING, MOST_RUNS, Req},
 };
 
 /// Reads of one link that may wait.
 pub const MOST_WAITING: usize = 64;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// How long the holder of a claim is asked for.
-const HOLDER_DEADLINE: Duration = Duration::from_secs(2);
 
 /// A read that a link asked for.
 #[derive(Debug)]
@@ -163,50 +159,7 @@ async fn show(
     deliveries: &Handle<Deliveries>,
     outlet: &Outlet,
 ) -> Result<Answer, Fault> {
-    let gone = || StoreError::EventNotFound { id: id.clone() };
-    let (event, mut trace) = store.trace(&id).await?.ok_or_else(gone)?;
-    if let Some(seq) = trace.seq {
-        let holders = deliveries.ask(Holders(seq), HOLDER_DEADLINE).await.map_err(|error| {
-            Fault::retryable(
-                code::HUB_BUSY,
-                format!("who holds the event isn't known now: {error}"),
-                HOLDER_DEADLINE,
-            )
-        })?;
-        // A claim may have ended between the two looks.
-        (_, trace) = store.trace(&id).await?.ok_or_else(gone)?;
-        for holder in holders {
-            hold(&mut trace, holder);
-        }
-    }
+    let (event, trace) = trace::look(store, deliveries, &id).await?;
     outlet.send(Frame::Item(req, Box::new(event)));
     Ok(Answer::Trace(Box::new(trace)))
-}
-
-/// Somebody holds the event in a group: the database doesn't know that.
-fn hold(trace: &mut Trace, holder: Holder) {
-    let Holder { group, consumer, round, attempts, since, until } = holder;
-    if group.is_none() {
-        if trace.ended.is_some() {
-            // Recorded since.
-            return;
-        }
-        "claimed".clone_into(&mut trace.state);
-        trace.consumer = Some(consumer.clone());
-    }
-    let held = GroupTrace {
-        group,
-        state: "claimed".to_owned(),
-        round,
-        attempts,
-        consumer: Some(consumer),
-        since: Some(since),
-        due: until,
-        ended: None,
-    };
-    match trace.groups.iter_mut().find(|known| known.group == held.group) {
-        Some(known) if known.ended.is_none() || known.round < held.round => *known = held,
-        Some(_) => {}
-        None => trace.groups.push(held),
-    }
 }

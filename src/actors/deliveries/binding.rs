@@ -178,9 +178,13 @@ impl Binding {
     /// Whether this event is one of its own.
     #[must_use]
     pub fn covers(&self, event: &Dispatched) -> bool {
-        self.reaches(event.seq, &event.event.domain)
-            && self.domain.matches(&event.event.domain)
-            && self.name.matches(&event.event.name)
+        self.reaches(event.seq, &event.event.domain) && self.matches(event)
+    }
+
+    /// The same, from whatever time it is: so is what waits for another attempt. It was the group's before.
+    #[must_use]
+    pub fn matches(&self, event: &Dispatched) -> bool {
+        self.domain.matches(&event.event.domain) && self.name.matches(&event.event.name)
     }
 
     /// Whether anybody consumes it.

@@ -62,6 +62,8 @@ struct Claim {
     round: u32,
     /// As in [`Waiting::due`].
     due: Option<i64>,
+    /// It came as one that waited for another attempt: the database may have a row that ends with it.
+    retried: bool,
     /// It is over, and what becomes of it is on its way to the database.
     settling: Option<Settling>,
     /// Asked for in the database, and not handed out before that says yes.
@@ -508,6 +510,7 @@ impl Group {
             attempts,
             round,
             due,
+            retried: due.is_some(),
             consumer: key,
             uid,
             started: now.wall,
@@ -528,10 +531,25 @@ impl Group {
         });
     }
 
+    /// The bindings that a new event is for.
     fn matching(&self, event: &Dispatched, matched: &mut Vec<i64>) {
+        self.matching_if(event, matched, |binding| binding.reaches(event.seq, &event.event.domain));
+    }
+
+    /// The bindings that this one is for: one that waits for another attempt is so for each whose patterns match. It was the
+    /// group's, and nobody else knows of it.
+    fn matching_waiting(&self, waiting: &Waiting, matched: &mut Vec<i64>) {
+        if waiting.due.is_some() {
+            self.matching_if(&waiting.event, matched, |_| true);
+        } else {
+            self.matching(&waiting.event, matched);
+        }
+    }
+
+    fn matching_if(&self, event: &Dispatched, matched: &mut Vec<i64>, is_for: impl Fn(&Binding) -> bool) {
         matched.clear();
         self.index.matching(&event.event.domain, &event.event.name, |id| {
-            if self.bindings.get(id).is_some_and(|binding| binding.reaches(event.seq, &event.event.domain)) {
+            if self.bindings.get(id).is_some_and(&is_for) {
                 matched.push(*id);
             }
         });

@@ -2,6 +2,7 @@
 //! [`Group`] is: this finds the groups that an event, a claim, a binding or a link concerns.
 
 mod changes;
+mod cursors;
 mod ordered;
 mod standing;
 mod sums;

@@ -16,7 +16,7 @@ use self::{
     pages::Read,
 };
 pub use self::{
-    loading::HeldWanted,
+    loading::{HeldPage, HeldWanted},
     pages::{LanePage, LaneWanted},
 };
 use super::binding::{WINDOW_BYTES, WINDOW_EVENTS, Waiting};

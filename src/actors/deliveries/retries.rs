@@ -134,7 +134,7 @@ impl Retries {
     /// A binding has consumers that had none: what it wants of those in memory stands in its queue too from now on.
     pub fn also_for(&mut self, binding: &mut Binding) {
         for (waiting, bindings) in self.here.values_mut() {
-            if binding.covers(&waiting.event) {
+            if binding.matches(&waiting.event) {
                 binding.put_again(&waiting.event);
                 *bindings += 1;
             }

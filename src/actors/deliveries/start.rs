@@ -1,6 +1,7 @@
 //! Where bindings and groups start, as a number of the hub's sequence.
 
 use crate::{
+    actors::clock::now_micros,
     event::{EventId, Fault, code},
     store::{Store, StoreError},
     wire::StartAt,
@@ -13,8 +14,11 @@ use crate::{
 pub async fn start_seq(store: &Store, at: StartAt) -> Result<u64, Fault> {
     match at {
         StartAt::All => Ok(1),
-        // Numbers are microseconds.
-        StartAt::Time(millis) => Ok(u64::try_from(millis).unwrap_or(0).saturating_mul(1_000).max(1)),
+        // Numbers are microseconds. A time that lies ahead is now: else what comes until then would be kept for nobody.
+        StartAt::Time(millis) => {
+            let seq = u64::try_from(millis).unwrap_or(0).saturating_mul(1_000);
+            Ok(seq.clamp(1, now_micros().saturating_add(1)))
+        }
         StartAt::Id(id) => {
             let found = store.trace(&id).await?;
             let (_, trace) = found.ok_or_else(|| StoreError::EventNotFound { id: id.clone() })?;

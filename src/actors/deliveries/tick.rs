@@ -2,12 +2,13 @@
 
 use actix::Context;
 
-use super::{Deliveries, effects::Effects, group::Group};
+use super::{Deliveries, effects::Effects};
 use crate::{
     actors::{
         clock::{Now, now_micros},
         journal::Note,
     },
+    event::Group as Name,
     store::Write,
 };
 
@@ -44,17 +45,13 @@ impl Deliveries {
 
     /// Saves up to where everything has an outcome. Late or lost, it costs only a longer read at the start.
     pub(super) fn save_cursors(&mut self) {
-        let hub = &self.config.hub;
-        let making = &self.making;
-        let save = |group: &mut Group| {
-            if making.contains_key(&group.identity().name) {
-                return None;
-            }
-            let seq = group.unsaved()?;
-            let group = group.identity().name.as_ref().map(ToString::to_string).unwrap_or_default();
-            Some(Write::Cursor { hub: hub.clone(), group, seq })
-        };
-        let cursors: Vec<_> = self.groups.iter_mut().filter_map(save).collect();
+        let (hub, making, changing) = (&self.config.hub, &self.making, &self.changing);
+        // What makes a binding, seeks or purges sets the cursor too, and may be on its way: what memory has now would be
+        // written behind it.
+        let is_changing = |name: &Option<Name>| making.contains_key(name) || changing.contains(name);
+        let unsaved = self.groups.unsaved(is_changing).into_iter();
+        let cursors: Vec<_> =
+            unsaved.map(|(group, seq)| Write::Cursor { hub: hub.clone(), group, seq }).collect();
         if !cursors.is_empty() {
             self.journal.signal(Note(cursors));
         }

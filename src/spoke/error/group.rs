@@ -29,8 +29,15 @@ pub enum GroupError {
     /// The hub refused.
     #[error("the hub refused: {0}")]
     Refused(Fault),
-    /// No answer in time: a change may be done or not. To ask for the same again is harmless.
-    #[error("the hub didn't answer within {:.1} s: ask again", waited.as_secs_f64())]
+    /// The link was lost before the answer to a purge or a removal, which isn't sent again by itself: it is in doubt,
+    /// done or not. Look at the group first: asked for once more it is about what is there by then.
+    #[error(
+        "the link was lost before the hub's answer ({0}): it may be done or not; look at the group, then decide"
+    )]
+    LinkLost(Fault),
+    /// No answer in time: a change may be done or not. To ask for the same again is harmless, but for a purge or a
+    /// removal: look at the group first.
+    #[error("the hub didn't answer within {:.1} s: a change may be done or not; look at the group, or ask again", waited.as_secs_f64())]
     TimedOut {
         /// The request's deadline.
         waited: Duration,
@@ -50,6 +57,7 @@ impl GroupError {
             GroupError::NotFound { .. } => code::GROUP_NOT_FOUND,
             GroupError::EventNotFound { .. } => code::EVENT_NOT_FOUND,
             GroupError::Refused(fault) | GroupError::Closed(fault) => &fault.code,
+            GroupError::LinkLost(_) => code::LINK_LOST,
             GroupError::TimedOut { .. } => code::TIMEOUT,
         }
     }

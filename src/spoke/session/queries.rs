@@ -114,10 +114,16 @@ impl Queries {
         Ok(())
     }
 
-    /// What was asked is asked again on the next link, in the same order and before what came later.
-    pub(super) fn link_down(&mut self) {
-        for asked in std::mem::take(&mut self.asked).into_values().rev() {
-            self.waiting.push_front(Waiting { again: true, ..asked.waiting });
+    /// What was asked is asked again on the next link, in the same order and before what came later. What must not be
+    /// done twice is in doubt: its caller is told.
+    pub(super) fn link_down(&mut self, fault: &Fault) {
+        for Asked { waiting, .. } in std::mem::take(&mut self.asked).into_values().rev() {
+            if waiting.query.is_repeatable() {
+                self.waiting.push_front(Waiting { again: true, ..waiting });
+            } else {
+                // A caller that has gone away needs no answer.
+                let _ = waiting.answer.send(Err(Failure::LinkLost(fault.clone())));
+            }
         }
     }
 

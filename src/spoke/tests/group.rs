@@ -87,7 +87,7 @@ async fn a_group_is_changed_through_its_handle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_that_isnt_there_is_told_and_one_that_was_removed_before_the_link_was_lost_is_removed() {
+async fn a_group_that_isnt_there_is_told() {
     let mut hub = FakeHub::new();
     let (spoke, mut link) = hub.connected(config(), limits()).await;
     let group = spoke.group("billing");
@@ -96,13 +96,35 @@ async fn a_group_that_isnt_there_is_told_and_one_that_was_removed_before_the_lin
         link.refuse(req, code::GROUP_NOT_FOUND).await;
     });
     assert_eq!(purged, Err(GroupError::NotFound { group: "billing".to_owned() }));
-    let removing = tokio::spawn(async move { group.remove().await });
-    let Request::Group { .. } = link.request().await else { panic!("a group") };
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purge_and_a_removal_are_in_doubt_after_a_lost_link_and_are_not_sent_again() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let group = Arc::new(spoke.group("billing"));
+    let purging = tokio::spawn({
+        let group = group.clone();
+        async move { group.purge().await.map(drop) }
+    });
+    let Request::Group { .. } = link.request().await else { panic!("a purge") };
+    let removing = tokio::spawn({
+        let group = group.clone();
+        async move { group.remove().await }
+    });
+    let Request::Group { .. } = link.request().await else { panic!("a removal") };
     drop(link);
+    for asked in [purging, removing] {
+        let error = asked.await.unwrap().unwrap_err();
+        assert!(matches!(error, GroupError::LinkLost(_)), "{error:?}");
+        assert_eq!((error.code(), error.is_retryable()), (code::LINK_LOST, false));
+        assert!(error.to_string().contains("may be done or not"), "{error}");
+    }
+    // The first that the next link carries is what is asked then.
     let mut link = hub.relinked().await;
-    let Request::Group { req, .. } = link.request().await else { panic!("it is asked again") };
-    link.refuse(req, code::GROUP_NOT_FOUND).await;
-    assert_eq!(removing.await.unwrap(), Ok(()));
+    let seek = GroupAction::Seek(StartAt::Time(5));
+    let (sought, ()) = tokio::join!(group.seek(Timestamp::from(5)), link.group(seek, changed(None, 0)));
+    assert_eq!(sought, Ok(()));
 }
 
 #[tokio::test(start_paused = true)]

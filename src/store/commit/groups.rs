@@ -157,7 +157,7 @@ async fn remove(db: &DatabaseConnection, group: &str, most: usize, told: Told<'_
     let sql = "SELECT DISTINCT event_id FROM v1_outcome WHERE grp = ? LIMIT ?";
     let rows = db.query_all_raw(statement(sql, vec![group.into(), (limit + 1).into()])).await?;
     let mut ids: Vec<String> = rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, _>>()?;
-    let more = ids.len() as u64 > limit.unsigned_abs();
+    let mut more = ids.len() as u64 > limit.unsigned_abs();
     ids.truncate(most.max(1));
     for piece in pieces(&ids) {
         for table in ["v1_attempt", "v1_outcome"] {
@@ -168,10 +168,35 @@ async fn remove(db: &DatabaseConnection, group: &str, most: usize, told: Told<'_
             script.add(&format!("DELETE FROM {table} WHERE event_id IN ({marks}) AND grp = ?"), values);
         }
     }
+    if !more {
+        more = other_attempts(db, group, limit, &mut script).await?;
+    }
     if stands {
         let message = format!("removed: the group {group:?}, by {}", told.by);
         told.tell(message, &serde_json::json!({ "by": told.by, "group": group }), &mut script);
     }
     script.run(db).await?;
     Ok(Written::Removed { more })
+}
+
+/// Attempts of events that neither have an outcome nor wait for another attempt: those that were offered again at once, or
+/// passed over. No index finds them, for the sake of those who write them; a group isn't removed often. Whether there are
+/// more than so many.
+async fn other_attempts(
+    db: &DatabaseConnection,
+    group: &str,
+    limit: i64,
+    script: &mut Script,
+) -> Result<bool, DbErr> {
+    let sql = "SELECT id FROM v1_attempt WHERE grp = ? LIMIT ?";
+    let rows = db.query_all_raw(statement(sql, vec![group.into(), (limit + 1).into()])).await?;
+    let mut ids: Vec<i64> = rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, _>>()?;
+    let more = ids.len() as u64 > limit.unsigned_abs();
+    ids.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    for piece in pieces(&ids) {
+        let mut values: Vec<Value> = piece.iter().map(|id| (*id).into()).collect();
+        fill(&mut values, piece.len(), 1);
+        script.add(&format!("DELETE FROM v1_attempt WHERE id IN ({})", marks(rounded(piece.len()))), values);
+    }
+    Ok(more)
 }

@@ -107,6 +107,35 @@ async fn a_trace_shows_the_last_twenty_attempts_oldest_first() {
 }
 
 #[tokio::test]
+async fn a_trace_shows_the_attempts_of_a_group_however_many_another_one_has() {
+    let store = memory().await;
+    one(&store, publish(event("e"), 1)).await.unwrap();
+    let of = |group: &str, number| Write::Attempt(AttemptRow { group: group.into(), ..attempt("e", number) });
+    let shown = async || {
+        let mut shown = std::collections::BTreeMap::<String, Vec<u32>>::new();
+        for attempt in store.trace(&id("e")).await.unwrap().unwrap().1.attempts {
+            let group = attempt.group.map(|group| group.to_string()).unwrap_or_default();
+            shown.entry(group).or_default().push(attempt.number);
+        }
+        shown
+    };
+    let mut batch: Vec<_> = (1..=2).map(|number| of("mail", number)).collect();
+    batch.extend((1..=25).map(|number| of("", number)));
+    assert!(store.commit(batch).await.iter().all(Result::is_ok));
+    let both = shown().await;
+    assert_eq!((both.len(), &both["mail"], &both[""]), (2, &vec![1, 2], &(6..=25).collect()));
+
+    // More than a trace has room for: each group keeps its last ones.
+    let crowd = (0..38).flat_map(|group| (1..=3).map(move |number| (format!("g{group}"), number)));
+    let batch = crowd.map(|(group, number)| of(&group, number)).collect();
+    assert!(store.commit(batch).await.iter().all(Result::is_ok));
+    let all = shown().await;
+    assert_eq!((all.len(), all.values().map(Vec::len).sum::<usize>()), (40, 100));
+    assert!(all.values().all(|numbers| numbers.len() >= 2), "{all:?}");
+    assert_eq!((&all["mail"], all[""].last()), (&vec![1, 2], Some(&25)));
+}
+
+#[tokio::test]
 async fn open_pages_leave_out_what_the_patterns_rule_out() {
     let store = memory().await;
     let names = ["orders", "orders.eu", "orders.eu.de", "mail"].into_iter().enumerate();

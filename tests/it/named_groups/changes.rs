@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use eventflow::{
     event::EventId,
-    spoke::{Consume, GroupChange, SettleError, StartAt},
+    spoke::{Consume, GroupChange, Nack, SettleError, StartAt, Timestamp},
 };
 
 use super::{ids, orders, publish, settled, standing, take};
@@ -166,6 +166,39 @@ async fn dead_events_are_listed_and_tried_again_in_their_group() {
     assert_eq!(super::set(&take(&mut claims, 2).await), ["a000".to_owned(), "a002".to_owned()].into());
     until("none is dead", || async { standing(&spoke, "billing").await.dead == 0 }).await;
     assert_eq!(billing.outcome("a001", crate::support::PATIENCE).await.unwrap().state, "success");
+    spoke.close().await;
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_held_while_its_group_is_sought_counts_from_there_on() {
+    let hub = TestHub::start().await;
+    let spoke = hub.spoke().await;
+    let billing = spoke.group("billing");
+    billing.set(GroupChange::new().delay(std::time::Duration::from_millis(10))).await.unwrap();
+    let mut claims = spoke.claims(orders("billing").credit(3)).await.unwrap();
+    publish(&spoke, ids("a", 3)).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(claims.next().await.unwrap());
+    }
+    // Ahead of the time is now: nothing is kept for nobody.
+    billing.seek(Timestamp::from(i64::MAX)).await.unwrap();
+    billing.seek(StartAt::All).await.unwrap();
+    let [done, dead, again] = <[_; 3]>::try_from(held).unwrap();
+    done.ack().await.unwrap();
+    dead.nack(Nack::new("never").give_up()).await.unwrap();
+    again.nack("not yet").await.unwrap();
+    let second = claims.next().await.unwrap();
+    assert_eq!((&*second.event().id, second.attempt()), ("a002", 2));
+    second.ack().await.unwrap();
+    let patience = crate::support::PATIENCE;
+    for (id, state) in [("a000", "success"), ("a001", "dead"), ("a002", "success")] {
+        assert_eq!(billing.outcome(id, patience).await.unwrap().state, state, "{id}");
+    }
+    assert!(billing.redrive("a001").await.unwrap());
+    assert_eq!(take(&mut claims, 1).await, ["a001"]);
+    settled(&spoke, "billing").await;
     spoke.close().await;
     hub.stop().await;
 }

@@ -27,9 +27,16 @@ impl Group {
     /// theirs.
     pub fn go_to(&mut self, start_seq: u64, round: u32, effects: &mut Effects) {
         self.identity.round = round;
+        // What is in hands counts in the new round. Whose end is on its way to the database ends in the old one: it is
+        // served once more then.
+        for claim in self.claims.values_mut().filter(|claim| claim.settling.is_none()) {
+            claim.round = round;
+        }
         self.cursor.go_to(start_seq.saturating_sub(1));
         self.bindings.values_mut().for_each(|binding| binding.go_to(start_seq));
         self.retries.forget();
+        // Nothing waits for another attempt any more: what comes back is as new as the rest.
+        self.claims.values_mut().for_each(|claim| claim.due = None);
         self.order = self.new_order();
         self.pending.doubt();
         self.want_pages(effects);

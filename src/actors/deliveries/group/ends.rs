@@ -1,5 +1,7 @@
 //! How claims end: acked, nacked, handed back, over by their lease, or lost with their link.
 
+use std::sync::Arc;
+
 use super::{Group, Settling, ordered::Ending};
 use crate::{
     actors::{
@@ -10,6 +12,7 @@ use crate::{
             effects::{Effects, Ended, Finish, Verdict},
             leases::granted,
         },
+        dispatched::Dispatched,
         outlet::{LinkId, Outlet},
     },
     event::Outcome,
@@ -79,6 +82,7 @@ impl Group {
         let (key, seq, weight) = (claim.consumer, claim.event.seq, claim.event.weight());
         let holder = self.consumers.get_mut(&key).filter(|_| waits.is_some());
         if again {
+            claim.round = claim.round.max(self.identity.round);
             match holder {
                 // It may try again.
                 Some(consumer) => {
@@ -95,7 +99,11 @@ impl Group {
         if let Some(consumer) = holder {
             consumer.recorded();
         }
+        let mut again = None;
         if let Some(claim) = self.claims.remove(&token) {
+            if claim.round < self.identity.round && due.is_none() {
+                again = Some(claim.event.clone());
+            }
             // A page under way may still show it.
             self.each_matching(&claim.event, |binding| binding.ended(seq));
             self.pending.ended(seq);
@@ -108,10 +116,24 @@ impl Group {
         self.taken.remove(&seq);
         let deleted = self.deleted.remove(&seq);
         self.ended_in_order(seq, ending, deleted, now, effects);
+        if let Some(event) = again.filter(|_| !deleted) {
+            self.serve_again(event, now, effects);
+        }
         self.offer_turn(key, now, effects);
         self.want_retries(now, effects);
         self.forget_if_done(key);
         waits
+    }
+
+    /// Its end was recorded in a round that doesn't count any more: it is offered as a new one is.
+    fn serve_again(&mut self, event: Arc<Dispatched>, now: Now, effects: &mut Effects) {
+        let mut matched = Vec::new();
+        self.matching(&event, &mut matched);
+        if !matched.is_empty() {
+            self.pending.came(event.seq);
+            let waiting = Waiting { event, attempts: 0, round: self.identity.round, due: None };
+            self.place(waiting, &matched, now, effects);
+        }
     }
 
     /// The link is gone. The oldest claims of each of its consumers, as many as run at once at the client, count as
@@ -170,7 +192,7 @@ impl Group {
             consumer: claim.uid.clone(),
             attempt,
             round: claim.round,
-            retried: claim.due.is_some(),
+            retried: claim.retried,
             letter,
         });
     }
@@ -206,14 +228,14 @@ impl Group {
             let of = self.identity.no;
             effects.ended.push(Ended { of, event_id: claim.event.event.id.clone(), attempt });
         }
-        let mut matched = Vec::new();
-        self.matching(&claim.event, &mut matched);
-        // Its binding may be gone, or have passed it over.
-        if claim.due.is_none() && !matched.is_empty() {
-            self.pending.came(claim.event.seq);
-        }
         effects.tell(claim.event.clone(), claim.tell);
         let waiting = Waiting { event: claim.event, attempts, round: claim.round, due: claim.due };
+        let mut matched = Vec::new();
+        self.matching_waiting(&waiting, &mut matched);
+        // Its binding may be gone, or have passed it over.
+        if waiting.due.is_none() && !matched.is_empty() {
+            self.pending.came(waiting.event.seq);
+        }
         self.place_back(waiting, &matched, now, effects);
         self.freed(key, freed, now, effects);
     }

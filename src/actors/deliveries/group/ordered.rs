@@ -9,12 +9,9 @@ use crate::{
         deliveries::{
             binding::{WINDOW_EVENTS, Waiting},
             effects::Effects,
-            order::{Admitted, LanePage, Next, Order},
+            order::{Admitted, HeldPage, LanePage, Next, Order},
         },
-        dispatched::Dispatched,
     },
-    event::Pid,
-    store::HeldKey,
     wire::Token,
 };
 
@@ -217,7 +214,7 @@ impl Group {
                     }
                 }
                 Next::Give(waiting) => {
-                    self.matching(&waiting.event, &mut matched);
+                    self.matching_waiting(&waiting, &mut matched);
                     let consumed = |id: &i64| self.bindings.get(id).is_some_and(Binding::has_consumers);
                     if matched.iter().any(consumed) {
                         self.place_freely(waiting, &matched, now, effects);
@@ -292,7 +289,7 @@ impl Group {
             .order
             .iter()
             .flat_map(|order| order.all_held())
-            .filter(|waiting| !self.is_consumed(&waiting.event))
+            .filter(|waiting| !self.is_consumed(waiting))
             .cloned()
             .collect();
         let Some(order) = &mut self.order else { return };
@@ -307,7 +304,7 @@ impl Group {
         let skipped = order.first_skipped();
         let mut matched = Vec::new();
         for waiting in unwanted {
-            self.matching(&waiting.event, &mut matched);
+            self.matching_waiting(&waiting, &mut matched);
             self.leave_in_order(waiting, &matched);
         }
         if let Some(binding) = self.bindings.get_mut(&id)
@@ -318,30 +315,20 @@ impl Group {
     }
 
     /// Whether a binding wants it that somebody consumes.
-    fn is_consumed(&self, event: &Dispatched) -> bool {
-        let mut consumed = false;
-        self.index.matching(&event.event.domain, &event.event.name, |id| {
-            consumed |= self.bindings.get(id).is_some_and(|binding| {
-                binding.has_consumers() && binding.reaches(event.seq, &event.event.domain)
-            });
-        });
-        consumed
+    fn is_consumed(&self, waiting: &Waiting) -> bool {
+        let mut matched = Vec::new();
+        self.matching_waiting(waiting, &mut matched);
+        matched.iter().any(|id| self.bindings.get(id).is_some_and(Binding::has_consumers))
     }
 
     /// A page of what holds back others; none: it couldn't be read. [`Self::want_pages`] asks for the next.
-    pub fn held_back(
-        &mut self,
-        ticket: u64,
-        page: Option<(Vec<(Pid, u64)>, Option<HeldKey>)>,
-        now: Now,
-        effects: &mut Effects,
-    ) {
+    pub fn held_back(&mut self, ticket: u64, page: Option<HeldPage>, now: Now, effects: &mut Effects) {
         let Some(order) = &mut self.order else { return };
-        let Some((rows, next)) = page else {
+        let Some(page) = page else {
             order.load_failed(ticket);
             return;
         };
-        if order.loaded(ticket, rows, next) {
+        if order.loaded(ticket, page) {
             self.run_lanes(now, effects);
             for key in self.consumers.keys().copied().collect::<Vec<_>>() {
                 self.offer_turn(key, now, effects);
@@ -353,11 +340,11 @@ impl Group {
     /// A page of the events of a process that [`Effects::lanes`] asked for.
     pub fn lane_page(&mut self, page: LanePage, now: Now, effects: &mut Effects) {
         let Some(mut order) = self.order.take() else { return };
-        let unwanted = order.page(page, |waiting| self.is_consumed(&waiting.event));
+        let unwanted = order.page(page, |waiting| self.is_consumed(waiting));
         self.order = Some(order);
         let mut matched = Vec::new();
         for waiting in unwanted {
-            self.matching(&waiting.event, &mut matched);
+            self.matching_waiting(&waiting, &mut matched);
             self.leave_in_order(waiting, &matched);
         }
         self.run_lanes(now, effects);

@@ -100,7 +100,7 @@ impl Group {
         let mut matched = Vec::new();
         for waiting in self.retries.page(page) {
             if self.is_nobodys(waiting.event.seq) {
-                self.matching(&waiting.event, &mut matched);
+                self.matching_waiting(&waiting, &mut matched);
                 self.place(waiting, &matched, now, effects);
             }
         }

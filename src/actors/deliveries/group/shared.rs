@@ -63,7 +63,7 @@ impl Group {
         self.run_lanes(now, effects);
         let mut matched = Vec::new();
         for waiting in self.guards.due(now.wall) {
-            self.matching(&waiting.event, &mut matched);
+            self.matching_waiting(&waiting, &mut matched);
             self.place(waiting, &matched, now, effects);
         }
     }

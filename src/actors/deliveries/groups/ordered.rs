@@ -1,10 +1,9 @@
 //! Pages of groups that keep the order of keys.
 
 use super::{Effects, GroupNo, Groups};
-use crate::{
-    actors::{clock::Now, deliveries::order::LanePage},
-    event::Pid,
-    store::HeldKey,
+use crate::actors::{
+    clock::Now,
+    deliveries::order::{HeldPage, LanePage},
 };
 
 impl Groups {
@@ -13,7 +12,7 @@ impl Groups {
         &mut self,
         no: GroupNo,
         ticket: u64,
-        page: Option<(Vec<(Pid, u64)>, Option<HeldKey>)>,
+        page: Option<HeldPage>,
         now: Now,
         effects: &mut Effects,
     ) {

@@ -1,5 +1,7 @@
 //! Several groups beside each other: whose an event, a claim and a link's bytes are.
 
+mod changing;
+
 use std::collections::BTreeMap;
 
 use super::*;

@@ -35,6 +35,10 @@ pub struct HeldWanted {
     pub limit: usize,
 }
 
+/// A page that was read: the events that hold back others of their processes, and where the next page begins; none:
+/// that was the last.
+pub type HeldPage = (Vec<(Pid, u64)>, Option<HeldKey>);
+
 impl Loading {
     pub(super) fn ended(&mut self, seq: u64) {
         if !self.done {
@@ -79,7 +83,7 @@ impl Order {
     }
 
     /// Takes a page. True: some may have their turns now that had to wait.
-    pub fn loaded(&mut self, ticket: u64, rows: Vec<(Pid, u64)>, next: Option<HeldKey>) -> bool {
+    pub fn loaded(&mut self, ticket: u64, (rows, next): HeldPage) -> bool {
         if self.loading.reading != Some(ticket) {
             return false;
         }

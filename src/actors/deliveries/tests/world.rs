@@ -389,8 +389,7 @@ impl World {
                     .map(|member| member.binding)
                     .collect();
                 for (seq, row) in self.rows.iter().filter(|(_, row)| row.is_open()) {
-                    let wished =
-                        self.wishes.iter().find(|wish| live.contains(&wish.id) && wish.wants(&row.event));
+                    let wished = self.wishes.iter().find(|wish| live.contains(&wish.id) && wish.wants(row));
                     let waits_rightly = wished.is_none() || self.is_held_back(*seq);
                     assert!(waits_rightly, "event {seq} waits though a consumer of it is ready");
                 }
@@ -413,7 +412,7 @@ impl World {
     }
 
     fn wanted(&self, row: &Row) -> bool {
-        self.wishes.iter().any(|wish| wish.wants(&row.event))
+        self.wishes.iter().any(|wish| wish.wants(row))
     }
 
     fn bind(&mut self, patterns: usize, orphans: u64) {
@@ -544,8 +543,9 @@ fn group(last: Token, head: u64, link_bytes: usize, ordered: &Ordered) -> Group 
 }
 
 impl Wish {
-    fn wants(&self, event: &Dispatched) -> bool {
-        event.seq >= self.start && self.pattern.matches(&event.event.domain)
+    /// What waits for another attempt has no start.
+    fn wants(&self, row: &Row) -> bool {
+        (row.due.is_some() || row.event.seq >= self.start) && self.pattern.matches(&row.event.event.domain)
     }
 }
 

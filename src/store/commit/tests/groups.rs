@@ -206,3 +206,23 @@ async fn a_removed_group_leaves_nothing_and_begins_anew() {
     assert_eq!(count(&store, "v1_outcome").await, 1, "the other group's");
     assert_eq!(count(&store, "log WHERE message LIKE 'removed%'").await, 2);
 }
+
+#[tokio::test]
+async fn a_removed_group_leaves_no_attempts_of_what_was_only_offered_again() {
+    let store = memory().await;
+    store.commit((1..=3).map(|n| publish(event(&format!("e{n}")), n)).collect()).await;
+    one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
+    let lost = |group: &str, n: u64| {
+        Write::Attempt(AttemptRow { group: group.into(), ..attempt(&format!("e{n}"), 1) })
+    };
+    let batch = (1..=3).map(|n| lost("mail", n)).chain([lost("post", 1)]);
+    assert!(store.commit(batch.collect()).await.iter().all(Result::is_ok));
+    assert_eq!(open(&store, mail(1)).await, [(1, 1, 1), (2, 1, 1), (3, 1, 1)]);
+    let remove =
+        || Write::RemoveGroup { group: "mail".into(), hub: hub(), at: AT, by: uid("SPOKE-9"), most: 2 };
+    assert_eq!(one(&store, remove()).await.unwrap(), Written::Removed { more: true });
+    assert_eq!(one(&store, remove()).await.unwrap(), Written::Removed { more: false });
+    assert_eq!(count(&store, "v1_attempt").await, 1, "the other group's");
+    one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
+    assert_eq!(open(&store, mail(1)).await, [(1, 1, 0), (2, 1, 0), (3, 1, 0)]);
+}

@@ -64,7 +64,7 @@ impl World {
         assert!(row.ours || !row.told || row.told_before, "event {seq} is handed out unclaimed");
         assert!(!row.ours || !row.npm, "event {seq} has two claims");
         let wish = self.wishes.iter().find(|wish| wish.id == member.binding).unwrap();
-        assert!(wish.wants(&row.event), "event {seq} is not what the consumer wants");
+        assert!(wish.wants(row), "event {seq} is not what the consumer wants");
         assert!(self.held.values().all(|(_, held, _)| *held != seq), "event {seq} has two holders");
         assert!(
             self.settling.values().all(|(_, settling, _)| *settling != seq),

@@ -8,15 +8,15 @@ use crate::{
         binding::Waiting,
         effects::Effects,
         groups::GroupNo,
-        order::{HeldWanted, LanePage, LaneWanted, MOST_BACK},
+        order::{HeldPage, HeldWanted, LanePage, LaneWanted, MOST_BACK},
         policy::Policy,
     },
     event::Pid,
     store::HeldKey,
 };
 
-/// What holds back others, and where the next page begins.
-type HeldPage = (Vec<(Pid, u64)>, Option<HeldKey>);
+/// Open events of a process, and up to where was looked.
+type LaneRead = (Vec<Waiting>, u64);
 
 /// The order that is asked for, and pages on their way.
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(super) struct Ordered {
     /// Redriven in the database, and the group wasn't told yet.
     pub(super) untold: BTreeSet<u64>,
     loads: Vec<(HeldWanted, Option<HeldPage>)>,
-    lanes: Vec<(LaneWanted, Option<(Vec<Waiting>, u64)>)>,
+    lanes: Vec<(LaneWanted, Option<LaneRead>)>,
 }
 
 impl Ordered {
@@ -130,7 +130,7 @@ impl World {
         self.members
             .values()
             .filter(|member| !member.stopped)
-            .any(|member| self.wishes.iter().any(|wish| wish.id == member.binding && wish.wants(&row.event)))
+            .any(|member| self.wishes.iter().any(|wish| wish.id == member.binding && wish.wants(row)))
     }
 
     pub(super) fn read_ordered(&mut self, which: usize) {

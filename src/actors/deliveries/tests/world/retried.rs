@@ -166,9 +166,10 @@ impl World {
     /// Something that a consumer is there for waits for its time.
     pub(super) fn any_is_to_be_retried(&self) -> bool {
         let live = |row: &Row| {
-            self.members.values().filter(|member| !member.stopped).any(|member| {
-                self.wishes.iter().any(|wish| wish.id == member.binding && wish.wants(&row.event))
-            })
+            self.members
+                .values()
+                .filter(|member| !member.stopped)
+                .any(|member| self.wishes.iter().any(|wish| wish.id == member.binding && wish.wants(row)))
         };
         let waits = |(seq, row): (&u64, &Row)| {
             row.is_open() && row.due.is_some() && live(row) && !self.is_held_back(*seq)

@@ -156,7 +156,7 @@ impl World {
         let is_free = |(key, member): (&ConsumerKey, &Member)| {
             let overdue = self.overdue.values().filter(|holder| *holder == key).count();
             let holds = overdue + self.held.values().filter(|(holder, ..)| holder == key).count();
-            let wants = |wish: &Wish| wish.id == member.binding && wish.wants(&row.event);
+            let wants = |wish: &Wish| wish.id == member.binding && wish.wants(row);
             let is_ready = !member.stopped && holds < member.credit && !self.silent.contains(key);
             is_ready && self.wishes.iter().any(wants)
         };

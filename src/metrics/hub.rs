@@ -52,12 +52,12 @@ pub struct HubMetrics {
     pub outcomes: Counters<Ended>,
     /// Events that matched no binding of the default group when they were dispatched.
     pub orphans: Counter,
-    /// Events of the default group that wait for a consumer, in memory or in the database: as of the last count and what
+    /// Events that wait, once for each group, for a consumer, in memory or in the database: as of the last count and what
     /// happened since.
     pub pending: Gauge,
     /// How long the oldest event of any group has been waiting or in somebody's hands, in seconds.
     pub oldest_pending: Gauge,
-    /// Events of the default group that consumers hold.
+    /// Events that consumers hold, once for each group.
     pub in_flight: Gauge,
     /// Scheduled events whose time is yet to come, as of the last count and what happened since.
     pub schedules_waiting: Gauge,

@@ -8,7 +8,7 @@ use crate::{
     wire::{Answer, Dead, DeadQuery},
 };
 
-/// Reads the dead events of a group, the oldest first, a page at a time. Made by
+/// Reads the dead events of a group, in the order of the events, a page at a time. Made by
 /// [`ConsumerGroup::dead`](super::ConsumerGroup::dead).
 #[must_use = "dead events are read by `next_page` or `collect`"]
 pub struct DeadReader {

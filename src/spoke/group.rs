@@ -167,7 +167,7 @@ impl ConsumerGroup {
         one.ok_or_else(|| GroupError::NotFound { group: self.called().to_owned() })
     }
 
-    /// A reader of its dead events, the oldest first.
+    /// A reader of its dead events, in the order of the events.
     ///
     /// ```no_run
     /// # async fn example(spoke: eventflow::spoke::Spoke) -> Result<(), Box<dyn std::error::Error>> {

@@ -167,7 +167,7 @@ pub enum Request {
         /// Which groups.
         query: BacklogQuery,
     },
-    /// `dead, req, {json}, page, limit`: a page of dead events, the oldest first; `page` is empty at first.
+    /// `dead, req, {json}, page, limit`: a page of dead events, in the order of the events; `page` is empty at first.
     Dead {
         /// Request number.
         req: Req,

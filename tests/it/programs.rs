@@ -1,6 +1,7 @@
 //! The two programs as people and scripts meet them: what they print, where, and how they exit.
 
 mod certificates;
+mod groups;
 mod interrupted;
 mod manual;
 mod operator;

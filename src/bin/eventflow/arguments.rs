@@ -337,6 +337,7 @@ mod tests {
             "dead redrive",
             "dead redrive a --all",
             "dead redrive a --domain orders",
+            "dead delete a --name paid",
             "dead delete --domain orders",
         ] {
             assert!(refused(line), "{line}");

@@ -27,6 +27,7 @@ use crate::{
 #[command(after_help = "Example: eventflow backlog")]
 pub(crate) struct Arguments {
     /// Only this group; '' is the default one
+    #[arg(value_parser = parse::group)]
     pub(crate) group: Option<String>,
     /// How long to wait for the answer
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]

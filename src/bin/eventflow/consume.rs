@@ -2,6 +2,7 @@
 
 mod counts;
 mod desk;
+mod found;
 mod work;
 
 use std::{pin::pin, time::Duration};
@@ -9,7 +10,10 @@ use std::{pin::pin, time::Duration};
 use clap::Args;
 use eventflow::spoke::{self, SpokeConfig, StartAt};
 
-use self::desk::{Desk, Work};
+use self::{
+    desk::{Desk, Work},
+    found::Found,
+};
 use crate::{
     commands::{self, Commands, Run},
     connect,
@@ -52,7 +56,7 @@ pub(crate) struct Consume {
     #[command(flatten)]
     pub(crate) run: Run,
     /// Share the work with this group [default: the default one, which npm peers know]
-    #[arg(long, value_name = "GROUP")]
+    #[arg(long, value_name = "GROUP", value_parser = parse::group)]
     pub(crate) group: Option<String>,
     /// Where a group starts that didn't ask for these events before: all, a time or a span before now (24h), or after the event of this id [default: now]
     #[arg(long, value_name = "all|TIME|ID", requires = "group", value_parser = parse::start)]
@@ -84,10 +88,22 @@ pub(crate) async fn run(
     let concurrency = concurrency.min(wanted);
     let credit = CREDIT.min(wanted).max(concurrency);
     let spoke = connect::connect(config, &stop).await?;
-    let shared = group.as_ref().map(|group| format!(" in group {group}")).unwrap_or_default();
+    let group = group.filter(|group| !group.is_empty());
+    let shared = match &group {
+        Some(group) => {
+            let found = found::look(&spoke, group, [&domain, &name], &stop).await?;
+            if found == Found::Bound && from.is_some() && !printer.is_quiet() {
+                remark(&format!(
+                    "the group {group} exists and gets these events: --from has no effect; see `eventflow group seek`"
+                ));
+            }
+            format!(" in group {group}{}", found.told(from.is_some()))
+        }
+        None => String::new(),
+    };
     let watched = format!("{domain} {name}{shared}");
     let mut consume = spoke::Consume::new(domain, name).concurrency(concurrency).credit(credit);
-    if let Some(group) = group.filter(|group| !group.is_empty()) {
+    if let Some(group) = group {
         consume = consume.group(group);
     }
     if let Some(start) = from {

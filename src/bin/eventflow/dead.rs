@@ -8,15 +8,16 @@ mod show;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use eventflow::spoke::{ConsumerGroup, DeadReader, Spoke, SpokeConfig};
-
-use crate::{
-    failure::Failure,
-    group::{called, named},
-    output::Printer,
-    parse,
-    stop::Stop,
+use eventflow::{
+    event::{Group, code},
+    spoke::{ConsumerGroup, DeadReader, Spoke, SpokeConfig},
+    wire::Trace,
 };
+
+use crate::{failure::Failure, group::named, output::Printer, parse, stop::Stop};
+
+/// How many other groups an answer names at most.
+const GROUPS_NAMED: usize = 5;
 
 /// List events that failed for good, look at their attempts, try them again or delete them.
 ///
@@ -42,7 +43,7 @@ enum Command {
 #[derive(Debug, Clone, Args)]
 struct In {
     /// In this group [default: the default one]
-    #[arg(long, value_name = "GROUP", default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "GROUP", default_value = "", hide_default_value = true, value_parser = parse::group)]
     group: String,
     /// How long to wait for each answer
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]
@@ -127,13 +128,44 @@ pub(crate) async fn run(
 }
 
 /// One event is named, and it isn't dead there.
-fn not_dead(id: &str, of: &In) -> Failure {
-    let sentence = format!("the event {id:?} isn't dead in {}: nothing was done", of.called());
-    Failure::new(eventflow::event::code::EVENT_NOT_FOUND, sentence)
+fn not_dead(id: &str, of: &In, trace: &Trace) -> Failure {
+    let dead = trace.groups.iter().filter(|stands| stands.state == "dead");
+    let elsewhere = hint("it is dead in", dead.filter_map(|stands| stands.group.as_ref()));
+    let sentence = format!("the event {id:?} isn't dead in {}: nothing was done{elsewhere}", of.called());
+    Failure::new(code::EVENT_NOT_FOUND, sentence)
 }
 
-/// Nothing is dead.
-fn none(of: &In, narrowed: &Narrowed) -> Failure {
-    let sentence = format!("no event of {} is dead in {}", narrowed.told(), called(&of.group));
-    Failure::new(eventflow::event::code::EVENT_NOT_FOUND, sentence)
+/// Nothing is dead. Whoever named no group may have meant another.
+async fn none(spoke: &Spoke, of: &In, narrowed: &Narrowed) -> Failure {
+    let groups = match of.group.as_str() {
+        // Its failure would hide what was found out.
+        "" => spoke.backlog().await.unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let dead = groups.iter().filter(|stands| stands.dead > 0);
+    let elsewhere = hint("there are dead events in", dead.filter_map(|stands| stands.group.as_ref()));
+    let sentence = format!("no event of {} is dead in {}{elsewhere}", narrowed.told(), of.called());
+    Failure::new(code::EVENT_NOT_FOUND, sentence)
+}
+
+/// Groups to look in, some of them if there are many; nothing if there is none.
+fn hint<'a>(what: &str, groups: impl Iterator<Item = &'a Group>) -> String {
+    let mut names: Vec<&str> = groups.map(Group::as_str).take(GROUPS_NAMED + 1).collect();
+    if names.len() > GROUPS_NAMED {
+        names[GROUPS_NAMED] = "…";
+    }
+    if names.is_empty() { String::new() } else { format!("; {what} --group {}", names.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_to_look_in_are_named_up_to_a_number() {
+        let groups: Vec<Group> = (0..7).map(|no| Group::parse(format!("g{no}")).unwrap()).collect();
+        assert_eq!(hint("see", groups[..2].iter()), "; see --group g0, g1");
+        assert_eq!(hint("see", groups.iter()), "; see --group g0, g1, g2, g3, g4, …");
+        assert_eq!(hint("see", [].iter()), "");
+    }
 }

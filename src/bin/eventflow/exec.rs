@@ -12,7 +12,10 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::output::{json, pass_on};
+use crate::{
+    legible::Legible,
+    output::{json, pass_on},
+};
 
 /// How much of the end of standard error becomes the reason of a failure.
 const TAIL: usize = 2_048;
@@ -85,7 +88,7 @@ pub(crate) async fn run(command: &str, job: Job<'_>) -> Verdict {
     let mut group = Group::of(&child);
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
 
-    let input = json(job.event) + "\n";
+    let input = json(&Legible(job.event)) + "\n";
     let feed = async {
         if let Some(mut stdin) = stdin {
             // A command needn't read what it gets.

@@ -85,7 +85,8 @@ fn number(error: &str) -> u8 {
         | code::SCHEDULE_NOT_FOUND
         | code::RECURRING_NOT_FOUND
         | code::CERTIFICATE_NOT_FOUND
-        | code::GROUP_NOT_FOUND => 3,
+        | code::GROUP_NOT_FOUND
+        | code::BINDING_NOT_FOUND => 3,
         code::TIMEOUT | code::WAIT_TIMEOUT => 4,
         code::NO_HUB | code::HANDSHAKE | code::HUB_BUSY | code::HUB_DRAINING | code::HUB_RESTART => 69,
         code::BUNDLE
@@ -178,6 +179,7 @@ mod tests {
             (code::CERTIFICATE_REVOKED, 77),
             (code::CERTIFICATE_NOT_FOUND, 3),
             (code::GROUP_NOT_FOUND, 3),
+            (code::BINDING_NOT_FOUND, 3),
             (code::INVALID_GROUP, 2),
             (code::INVALID_DOMAIN, 2),
             (code::DATA_FOLDER, 1),

@@ -18,6 +18,7 @@ mod failure;
 mod fields;
 mod group;
 mod hub;
+mod legible;
 mod log;
 mod manual;
 mod ndjson;

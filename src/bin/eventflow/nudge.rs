@@ -46,9 +46,7 @@ pub(crate) async fn run(
         spoke.close().await;
         printer.line(&match printer.style() {
             Style::Json => json(&serde_json::json!({ "taken": taken })),
-            Style::People { .. } => {
-                format!("published {taken} {}", if taken == 1 { "event" } else { "events" })
-            }
+            Style::People { .. } => published(taken),
         })?;
         return Ok(printer.flush()?);
     }
@@ -62,6 +60,15 @@ pub(crate) async fn run(
     }
     printer.flush()?;
     verdict(&events)
+}
+
+/// What was old enough. Right after a commit nothing is.
+fn published(taken: u64) -> String {
+    match taken {
+        0 => "published 0 events; what is younger than the hub's collect.age waits: name the ids to have it at once".to_owned(),
+        1 => "published 1 event".to_owned(),
+        _ => format!("published {taken} events"),
+    }
 }
 
 fn told(Nudged { id, state, reason }: &Nudged) -> String {
@@ -95,6 +102,12 @@ mod tests {
     fn event(state: &str, reason: &str) -> Nudged {
         let id = "e1".parse().unwrap();
         Nudged { id, state: state.to_owned(), reason: reason.to_owned() }
+    }
+
+    #[test]
+    fn who_nudges_in_vain_is_told_what_helps() {
+        assert!(published(0).ends_with("name the ids to have it at once"));
+        assert_eq!((published(1), published(2)), ("published 1 event".into(), "published 2 events".into()));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use chrono::{DateTime, Local, TimeZone, Utc};
 use eventflow::event::{Event, Position};
 use indicatif::ProgressBar;
 
+use crate::{group::called, legible::Legible};
+
 /// The most characters of an event's data on a line for people.
 const DATA_SHOWN: usize = 160;
 
@@ -81,7 +83,7 @@ impl Printer {
     pub(crate) fn did(&mut self, kind: &str, name: &str, what: &str) -> io::Result<()> {
         let line = match self.style {
             Style::Json => json(&serde_json::json!({ kind: name, what: true })),
-            Style::People { .. } => format!("{kind} {} {what}", harmless(name)),
+            Style::People { .. } => format!("{kind} {} {what}", harmless(called(name))),
         };
         self.line(&line)
     }
@@ -89,7 +91,7 @@ impl Printer {
     /// A claimed event, on one line, with which attempt it is.
     pub(crate) fn claimed(&mut self, event: &Event, attempt: u32) -> io::Result<()> {
         let line = match self.style {
-            Style::Json => json(&Claimed { event, attempt }),
+            Style::Json => json(&Claimed { event: Legible(event), attempt }),
             Style::People { colours } => {
                 let line = self.columns.line(event, &Local, colours);
                 if attempt > 1 { format!("{line}  attempt {attempt}") } else { line }
@@ -101,7 +103,7 @@ impl Printer {
     /// An event, on one line.
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         let line = match self.style {
-            Style::Json => json(event),
+            Style::Json => json(&Legible(event)),
             Style::People { colours } => self.columns.line(event, &Local, colours),
         };
         self.line(&line)
@@ -110,7 +112,7 @@ impl Printer {
     /// An event, and for programs the position behind it.
     pub(crate) fn event_at(&mut self, event: &Event, position: &Position) -> io::Result<()> {
         match self.style {
-            Style::Json => self.line(&json(&At { event, position })),
+            Style::Json => self.line(&json(&At { event: Legible(event), position })),
             Style::People { .. } => self.event(event),
         }
     }
@@ -142,7 +144,7 @@ impl Printer {
 #[derive(serde::Serialize)]
 struct Claimed<'a> {
     #[serde(flatten)]
-    event: &'a Event,
+    event: Legible<'a>,
     attempt: u32,
 }
 
@@ -150,7 +152,7 @@ struct Claimed<'a> {
 #[derive(serde::Serialize)]
 struct At<'a> {
     #[serde(flatten)]
-    event: &'a Event,
+    event: Legible<'a>,
     position: &'a Position,
 }
 
@@ -336,7 +338,7 @@ pub(crate) mod tests {
     #[test]
     fn programs_read_the_attempt_beside_the_event() {
         assert_eq!(
-            json(&Claimed { event: &event(None, r#"{"b":1,"a":[1.50]}"#), attempt: 2 }),
+            json(&Claimed { event: Legible(&event(None, r#"{"b":1,"a":[1.50]}"#)), attempt: 2 }),
             r#"{"id":"id-1","timestamp":1700000000123,"domain":"orders","name":"created","pid":"order-1","data":{"b":1,"a":[1.50]},"attempt":2}"#
         );
     }
@@ -344,7 +346,7 @@ pub(crate) mod tests {
     #[test]
     fn programs_read_the_position_behind_an_event() {
         let position = Position::default();
-        let line = json(&At { event: &event(None, "[1]"), position: &position });
+        let line = json(&At { event: Legible(&event(None, "[1]")), position: &position });
         assert!(line.ends_with(&format!(r#","data":[1],"position":"{position}"}}"#)), "{line}");
     }
 

@@ -1,12 +1,16 @@
 //! Words of the command line that several commands read in the same way: addresses, spans and moments.
 
+mod group;
+mod place;
+
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
-use eventflow::{
-    event::EventId,
-    spoke::{Position, Since, StartAt, Timestamp},
-    wire::HubAddress,
+use eventflow::{spoke::Timestamp, wire::HubAddress};
+
+pub(crate) use self::{
+    group::group,
+    place::{since, start},
 };
 
 /// `HOST:PORT`, where an IPv6 address stands in brackets.
@@ -74,20 +78,6 @@ fn moment_at(text: &str, now: SystemTime) -> Result<Timestamp, String> {
     })
 }
 
-/// From where on stored events count: `all`, a moment, or the id of an event; `id:…` is an id in any case.
-pub(crate) fn start(text: &str) -> Result<StartAt, String> {
-    if text == "all" {
-        return Ok(StartAt::All);
-    }
-    if let Ok(moment) = moment(text) {
-        return Ok(moment.into());
-    }
-    let id = text.strip_prefix("id:").unwrap_or(text);
-    EventId::parse(id.to_owned())
-        .map(StartAt::Id)
-        .map_err(|error| format!("must be `all`, a time, or the id of an event, and {error}"))
-}
-
 /// A lease that hubs take.
 pub(crate) fn lease(text: &str) -> Result<Duration, String> {
     duration(text)
@@ -96,22 +86,12 @@ pub(crate) fn lease(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be a number and a unit, such as 60s, from 1s to 1h".to_owned())
 }
 
-/// From where on events are wanted: `all`, a position, a moment as [`moment`] takes it, or else the id of an event;
-/// `id:ID` is one whatever it looks like.
-pub(crate) fn since(text: &str) -> Result<Since, String> {
-    if text == "all" {
-        return Ok(Since::All);
-    }
-    if let Ok(position) = text.parse::<Position>() {
-        return Ok(position.into());
-    }
-    if let Ok(moment) = moment(text) {
-        return Ok(moment.into());
-    }
-    let id = text.strip_prefix("id:").unwrap_or(text);
-    EventId::parse(id.to_owned())
-        .map(Since::Id)
-        .map_err(|error| format!("must be `all`, a time, a position, or the id of an event, and {error}"))
+/// A wait before a retry that hubs take.
+pub(crate) fn back_off(text: &str) -> Result<Duration, String> {
+    duration(text)
+        .ok()
+        .filter(|wait| *wait <= Duration::from_secs(86_400))
+        .ok_or_else(|| "must be a number and a unit, such as 5s, at most a day".to_owned())
 }
 
 /// A date: RFC 3339 with any offset, what we print for people, a day (its midnight, UTC), or milliseconds since 1970.
@@ -201,34 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn a_start_is_all_a_moment_or_an_id() {
-        let id = |text: &'static str| Ok(StartAt::Id(EventId::parse(text).unwrap()));
-        assert_eq!(start("all"), Ok(StartAt::All));
-        assert_eq!(start("1896091200000"), Ok(StartAt::Time(1_896_091_200_000)));
-        assert!(matches!(start("24h"), Ok(StartAt::Time(_))));
-        assert_eq!(start("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2"), id("01J8Z3N0Q4X5V6W7Y8Z9A0B1C2"));
-        assert_eq!(start("id:24h"), id("24h"));
-        assert!(start("").is_err() && start("é").is_err());
-    }
-
-    #[test]
     fn a_lease_has_bounds() {
         assert_eq!(lease("1s"), Ok(Duration::from_secs(1)));
         assert_eq!(lease("60m"), Ok(Duration::from_secs(3_600)));
         assert!(lease("999ms").is_err() && lease("2h").is_err() && lease("x").is_err());
-    }
-
-    #[test]
-    fn a_beginning_is_all_a_position_a_moment_or_an_id() {
-        let position = Position::of(eventflow::event::Uid::parse("HUB").unwrap(), 5);
-        let id = |text: &'static str| Ok(Since::Id(EventId::parse(text).unwrap()));
-        assert_eq!(since("all"), Ok(Since::All));
-        assert_eq!(since(&position.to_string()), Ok(Since::Position(position)));
-        assert_eq!(since("1896091200000"), Ok(Since::Time(1_896_091_200_000)));
-        assert!(matches!(since("1h"), Ok(Since::Time(_))));
-        assert_eq!(since("01K0EXAMPLE"), id("01K0EXAMPLE"));
-        assert_eq!(since("id:all"), id("all"));
-        assert!(since("").is_err() && since("é").is_err());
+        assert_eq!(back_off("24h"), Ok(Duration::from_secs(86_400)));
+        assert!(back_off("40d").is_err() && back_off("0s").is_err());
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(crate) struct Publish {
     #[arg(long, conflicts_with_all = ["persist", "batch"])]
     pub(crate) wait: bool,
     /// With --wait: its outcome in this group [default: the default group]
-    #[arg(long, value_name = "GROUP", requires = "wait")]
+    #[arg(long, value_name = "GROUP", requires = "wait", value_parser = parse::group)]
     pub(crate) group: Option<String>,
     /// Only store the event: nobody gets it until the same id and content is published
     #[arg(long, conflicts_with = "batch")]

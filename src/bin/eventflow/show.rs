@@ -14,6 +14,7 @@ use crate::{
     connect,
     failure::Failure,
     group::called,
+    legible::Legible,
     output::{Printer, Style, harmless, json, time},
     parse,
     stop::Stop,
@@ -42,7 +43,7 @@ pub(crate) async fn run(
     let (event, trace) = stop.unless_requested(spoke.show(&arguments.id)).await?;
     spoke.close().await;
     let text = match printer.style() {
-        Style::Json => json(&Shown { event: &event, trace: &trace }),
+        Style::Json => json(&Shown { event: Legible(&event), trace: &trace }),
         Style::People { .. } => story(&event, &trace, |millis| time(millis, &Local)),
     };
     printer.line(&text)?;
@@ -53,7 +54,7 @@ pub(crate) async fn run(
 /// The life of an event as programs read it.
 #[derive(serde::Serialize)]
 struct Shown<'a> {
-    event: &'a Event,
+    event: Legible<'a>,
     trace: &'a Trace,
 }
 
@@ -88,11 +89,14 @@ pub(crate) fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) 
     }
     let by = trace.consumer.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let at = trace.ended.map(|at| format!(" at {}", time(at))).unwrap_or_default();
-    row("state", &format!("{}{by}{at}", trace.state));
-    if trace.state == "orphan" {
+    // Of the default group, whoever else has it.
+    let others_want_it = trace.groups.iter().any(|stands| stands.group.is_some());
+    let whose = if others_want_it { " in the default group" } else { "" };
+    row("state", &format!("{}{whose}{by}{at}", trace.state));
+    if trace.state == "orphan" && !others_want_it {
         row(
             "",
-            "nobody consumes such events yet: a consumer that comes within the hub's orphan_keep gets it",
+            "nobody consumes such events yet: a consumer of the default group that comes within the hub's orphan_keep gets it",
         );
     }
     for group in &trace.groups {
@@ -216,7 +220,7 @@ answers    id-0
 stored     t1700000000123
 published  t5 by P.SPOKE
 hub        H.HUB as number 7
-state      dead by C.SPOKE at t40
+state      dead in the default group by C.SPOKE at t40
 group      (default): dead by C.SPOKE at t40, 1 attempt failed
 group      billing: retrying, round 2, 3 attempts failed, next attempt at t90
 attempt    1 claimed at t10 by C.SPOKE, nack after 30 ms
@@ -246,8 +250,15 @@ data       {}";
         let orphan = Trace { state: "orphan".to_owned(), ..trace.clone() };
         let orphan = story(&event(None, "{}"), &orphan, |_| String::new());
         assert!(
-            orphan.contains("orphan\n           nobody consumes such events yet: a consumer that"),
+            orphan.contains("orphan\n           nobody consumes such events yet: a consumer of"),
             "{orphan}"
+        );
+        let elsewhere =
+            Trace { state: "orphan".to_owned(), groups: vec![stands(Some("billing"))], ..trace.clone() };
+        let elsewhere = story(&event(None, "{}"), &elsewhere, |_| String::new());
+        assert!(
+            elsewhere.contains("state      orphan in the default group\ngroup      billing: "),
+            "{elsewhere}"
         );
         assert!(!text.contains("published") && !text.contains("answers") && !text.contains("hub "));
     }

@@ -121,8 +121,9 @@ fn taken(delivery: Option<Delivery>, events: &Subscription) -> Result<Option<(Ev
             remark(&format!("events numbered {} to {to} may be missing", from + 1));
         }
         Some(Delivery::Removed { from, to, events }) => {
+            let (what, are) = if events == 1 { ("event", "is") } else { ("events", "are") };
             remark(&format!(
-                "{events} events numbered {from} to {to} are gone: the hub's retention removed them"
+                "{events} {what} numbered {from} to {to} {are} gone: the hub's retention removed them"
             ));
         }
         Some(Delivery::Lagged) => remark("too slow: events were left out"),

@@ -54,7 +54,7 @@ pub(crate) struct Wait {
     #[arg(long, value_name = "ID")]
     pub(crate) outcome: Option<String>,
     /// The outcome in this group [default: the default group]
-    #[arg(long, value_name = "GROUP", conflicts_with_all = ["domain", "answer_to"])]
+    #[arg(long, value_name = "GROUP", conflicts_with_all = ["domain", "answer_to"], value_parser = parse::group)]
     pub(crate) group: Option<String>,
     /// Don't wait: only look
     #[arg(long, conflicts_with = "timeout")]

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The command ends with this exit code and names this error.
-fn ends(hub: &Started, line: &str, exit: i32, code: &str) -> (String, String) {
+pub(super) fn ends(hub: &Started, line: &str, exit: i32, code: &str) -> (String, String) {
     let arguments: Vec<_> = line.split(' ').collect();
     let (stdout, stderr) = run(hub.client(&arguments), exit);
     assert!(stderr.contains(code), "{line}: {code} in {stderr}");

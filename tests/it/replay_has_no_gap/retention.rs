@@ -72,7 +72,7 @@ async fn what_retention_removed_is_told_before_what_is_left() {
     assert_eq!(said.lines().next(), Some(&*told));
     assert_eq!(said.lines().count(), 3, "{said}");
     let words = String::from_utf8(output.stderr).unwrap();
-    assert!(words.contains("1 events numbered") && words.contains("retention"), "{words}");
+    assert!(words.contains("1 event numbered") && words.contains("retention"), "{words}");
     spoke.close().await;
     hub.stop().await;
 }

@@ -397,7 +397,20 @@ impl World {
                 return;
             }
         }
-        panic!("it never comes to rest");
+        panic!(
+            "it never comes to rest: pages {}, due pages {}, pages in order {}, held {:?}, settling {:?}, to be retried {}, \
+             undecided {:?}, silent {:?}, overdue {:?}, members {:?}",
+            self.pages.len(),
+            self.due_pages.len(),
+            self.ordered.pages(),
+            self.held,
+            self.settling,
+            self.any_is_to_be_retried(),
+            self.group.undecided(),
+            self.silent,
+            self.overdue,
+            self.members.keys().collect::<Vec<_>>()
+        );
     }
 
     /// With a consumer for each binding, nothing is left that a binding wants.

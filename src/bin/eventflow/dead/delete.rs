@@ -22,6 +22,7 @@ use crate::{
 )]
 pub(super) struct Delete {
     /// The event's id
+    #[arg(conflicts_with_all = ["domain", "name"])]
     id: Option<String>,
     /// All dead events of the group, narrowed by --domain and --name
     #[arg(long)]
@@ -55,7 +56,7 @@ pub(super) async fn run(
             name == of.group && stands.state == "dead"
         });
         if !is_dead {
-            return Err(not_dead(&id, &of));
+            return Err(not_dead(&id, &of, &trace));
         }
         stop.unless_forced(spoke.delete(&id)).await?;
         spoke.close().await;
@@ -80,6 +81,7 @@ pub(super) async fn run(
         }
         printer.flush()?;
     }
+    let ended = if found { Ok(()) } else { Err(none(&spoke, &of, &narrowed).await) };
     spoke.close().await;
-    if found { Ok(()) } else { Err(none(&of, &narrowed)) }
+    ended
 }

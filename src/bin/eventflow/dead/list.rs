@@ -13,7 +13,7 @@ use crate::{
     stop::Stop,
 };
 
-/// Print the dead events of a group, the oldest first: when and why each was given up, after how many attempts.
+/// Print the dead events of a group, in the order of the events: when and why each was given up, after how many attempts.
 ///
 /// If there is none the exit code is 3.
 #[derive(Debug, Args)]
@@ -55,19 +55,25 @@ pub(super) async fn run(
         left = left.saturating_sub(page.len() as u64);
         printer.flush()?;
     }
+    let ended = if found { Ok(()) } else { Err(none(&spoke, &of, &narrowed).await) };
     spoke.close().await;
-    if found { Ok(()) } else { Err(none(&of, &narrowed)) }
+    ended
 }
 
 fn line(dead: &wire::Dead, time: impl Fn(i64) -> String) -> String {
     let wire::Dead { id, domain, name, pid, ended, round, attempts, reason, error, .. } = dead;
     let round = if *round > 1 { format!(" in round {round}") } else { String::new() };
     let times = if *attempts == 1 { "attempt" } else { "attempts" };
-    let why = error.lines().next().map(|first| format!(": {first}")).unwrap_or_default();
+    let why = last_line(error).map(|line| format!(": {line}")).unwrap_or_default();
     harmless(&format!(
         "{}  {id}  {domain} {name} {pid}  {attempts} {times}{round}, {reason}{why}",
         time(*ended)
     ))
+}
+
+/// What is mostly the reason: programs say last why they end.
+fn last_line(error: &str) -> Option<&str> {
+    error.lines().map(str::trim_end).rfind(|line| !line.is_empty())
 }
 
 #[cfg(test)]
@@ -88,10 +94,10 @@ mod tests {
             round: 1,
             attempts: 5,
             reason: "nack".to_owned(),
-            error: "no\nsuch".to_owned(),
+            error: "looking\nno such order\n\n".to_owned(),
         };
         let told = |dead: &wire::Dead| line(dead, |millis| format!("t{millis}"));
-        assert_eq!(told(&dead), "t9  e1  orders created order-1  5 attempts, nack: no");
+        assert_eq!(told(&dead), "t9  e1  orders created order-1  5 attempts, nack: no such order");
         dead = wire::Dead { round: 2, attempts: 1, error: String::new(), reason: "given up".into(), ..dead };
         assert_eq!(told(&dead), "t9  e1  orders created order-1  1 attempt in round 2, given up");
     }

@@ -22,6 +22,7 @@ use crate::{
 )]
 pub(super) struct Redrive {
     /// The event's id
+    #[arg(conflicts_with_all = ["domain", "name"])]
     id: Option<String>,
     /// All dead events of the group, narrowed by --domain and --name
     #[arg(long)]
@@ -44,18 +45,19 @@ pub(super) async fn run(
     let group = of.of(&spoke);
     if let Some(id) = id {
         let redriven = stop.unless_forced(group.redrive(&id)).await?;
-        spoke.close().await;
         if !redriven {
-            return Err(not_dead(&id, &of));
+            let (_, trace) = stop.unless_requested(spoke.show(&id)).await?;
+            return Err(not_dead(&id, &of, &trace));
         }
+        spoke.close().await;
         printer.done("redriven", &id)?;
         return Ok(printer.flush()?);
     }
     let count = stop.unless_forced(group.redrive_all(narrowed.domain(), narrowed.name())).await?;
-    spoke.close().await;
     if count == 0 {
-        return Err(none(&of, &narrowed));
+        return Err(none(&spoke, &of, &narrowed).await);
     }
+    spoke.close().await;
     printer.line(&match printer.style() {
         Style::Json => json(&serde_json::json!({ "redriven": count })),
         Style::People { .. } => {

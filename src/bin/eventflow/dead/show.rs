@@ -3,7 +3,6 @@
 use chrono::Local;
 use clap::Args;
 use eventflow::{
-    event::Event,
     spoke::SpokeConfig,
     wire::{Attempt, GroupTrace, Trace},
 };
@@ -12,6 +11,7 @@ use super::{In, not_dead};
 use crate::{
     connect,
     failure::Failure,
+    legible::Legible,
     output::{Printer, Style, json, time},
     show::story,
     stop::Stop,
@@ -32,7 +32,7 @@ pub(super) struct Show {
 /// A dead event as programs read it.
 #[derive(serde::Serialize)]
 struct Shown<'a> {
-    event: &'a Event,
+    event: Legible<'a>,
     dead: &'a GroupTrace,
     attempts: &'a [Attempt],
 }
@@ -48,11 +48,12 @@ pub(super) async fn run(
     let spoke = connect::connect(config, &stop).await?;
     let (event, mut trace) = stop.unless_requested(spoke.show(&id)).await?;
     spoke.close().await;
+    let unless_dead = not_dead(&id, &of, &trace);
     narrow(&mut trace, &of.group);
     let dead = trace.groups.first().filter(|group| group.state == "dead");
-    let Some(dead) = dead else { return Err(not_dead(&id, &of)) };
+    let Some(dead) = dead else { return Err(unless_dead) };
     printer.line(&match printer.style() {
-        Style::Json => json(&Shown { event: &event, dead, attempts: &trace.attempts }),
+        Style::Json => json(&Shown { event: Legible(&event), dead, attempts: &trace.attempts }),
         Style::People { .. } => story(&event, &trace, |millis| time(millis, &Local)),
     })?;
     Ok(printer.flush()?)

@@ -9,6 +9,7 @@ use crate::{
     connect,
     failure::Failure,
     output::{Printer, Style, harmless, json},
+    parse,
     stop::Stop,
 };
 
@@ -19,6 +20,7 @@ use crate::{
 #[command(after_help = "Example: eventflow group purge billing --yes")]
 pub(super) struct Purge {
     /// The group
+    #[arg(value_parser = parse::group)]
     group: String,
     #[command(flatten)]
     sure: Sure,

@@ -14,6 +14,7 @@ use crate::{confirm::Sure, connect, failure::Failure, output::Printer, parse, st
 #[command(after_help = "Example: eventflow group seek billing --to 24h --yes")]
 pub(super) struct Seek {
     /// The group
+    #[arg(value_parser = parse::group)]
     group: String,
     /// From here on: all, a time (2030-01-31T12:00:00Z, 2030-01-31, milliseconds since 1970, or a span before now such as 24h), or after the event of this id
     #[arg(long, value_name = "all|TIME|ID", value_parser = parse::start)]
@@ -32,7 +33,7 @@ pub(super) async fn run(
     stop: Stop,
 ) -> Result<(), Failure> {
     let Seek { group, to, sure, .. } = arguments;
-    let question = format!("serve the group {group:?} from there on, whatever was done already?");
+    let question = format!("serve the group {group} from there on, whatever was done already?");
     sure.confirm(&question, &stop).await?;
     let spoke = connect::connect(config, &stop).await?;
     stop.unless_forced(named(&spoke, &group).seek(to)).await?;

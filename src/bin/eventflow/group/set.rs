@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use eventflow::{
-    spoke::{GroupChange, SpokeConfig},
+    event::code,
+    spoke::{GroupChange, GroupError, SpokeConfig},
     wire::GroupSettings,
 };
 
@@ -27,15 +28,16 @@ use crate::{
 )]
 pub(super) struct Set {
     /// The group; '' is the default one
+    #[arg(value_parser = parse::group)]
     group: String,
     /// After so many attempts an event is dead
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     max_attempts: Option<u32>,
     /// How long the first retry waits; each further one twice as long, give or take a fifth
-    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse::back_off)]
     delay: Option<Duration>,
     /// The longest such wait
-    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse::back_off)]
     max_delay: Option<Duration>,
     /// Events of one process are handed out one at a time, in order
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
@@ -75,6 +77,14 @@ impl Set {
     }
 }
 
+/// What may not be set is an argument's fault, even if only the hub knows.
+fn refused(error: GroupError) -> Failure {
+    match error {
+        GroupError::Refused(fault) if fault.code == code::INVALID_RECORD => Failure::misused(fault),
+        error => error.into(),
+    }
+}
+
 /// The settings as programs read them.
 #[derive(serde::Serialize)]
 struct Line<'a> {
@@ -91,7 +101,8 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let group = &arguments.group;
     let spoke = connect::connect(config, &stop).await?;
-    let settings = stop.unless_forced(named(&spoke, group).set(arguments.change())).await?;
+    let set = async { named(&spoke, group).set(arguments.change()).await.map_err(refused) };
+    let settings = stop.unless_forced(set).await?;
     spoke.close().await;
     printer.line(&match printer.style() {
         Style::Json => json(&Line { group, settings: &settings }),

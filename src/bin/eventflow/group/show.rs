@@ -9,6 +9,7 @@ use crate::{
     backlog, connect,
     failure::Failure,
     output::{Printer, Style, harmless, json, time},
+    parse,
     stop::Stop,
     table::table,
 };
@@ -20,6 +21,7 @@ use crate::{
 #[command(after_help = "Example: eventflow group show billing")]
 pub(super) struct Show {
     /// The group; '' is the default one
+    #[arg(value_parser = parse::group)]
     group: String,
     #[command(flatten)]
     pub(super) ask: Ask,

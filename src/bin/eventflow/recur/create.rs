@@ -5,13 +5,14 @@ use std::time::Duration;
 use chrono::Local;
 use clap::{Args, ValueEnum};
 use eventflow::{
-    spoke::{Recurrence, SpokeConfig, Timestamp},
+    event::code,
+    spoke::{ChangeError, Recurrence, SpokeConfig, Timestamp},
     wire,
 };
 
 use crate::{
     connect,
-    failure::Failure,
+    failure::{Failure, sentence},
     fields,
     output::{Printer, Style, harmless, json, time},
     parse,
@@ -111,6 +112,16 @@ impl Create {
     }
 }
 
+/// The hub doesn't know how its clients say that a schedule is to be replaced.
+fn refused(error: ChangeError) -> Failure {
+    match error.code() {
+        code::RECURRING_CONFLICT => {
+            Failure::new(code::RECURRING_CONFLICT, format!("{}; --replace replaces it", sentence(&error)))
+        }
+        _ => error.into(),
+    }
+}
+
 pub(super) async fn run(
     arguments: Create,
     config: SpokeConfig,
@@ -120,7 +131,7 @@ pub(super) async fn run(
     let name = arguments.name.clone();
     let recurrence = arguments.recurrence()?;
     let spoke = connect::connect(config, &stop).await?;
-    let recurred = stop.unless_forced(spoke.recur(recurrence)).await?;
+    let recurred = stop.unless_forced(async { spoke.recur(recurrence).await.map_err(refused) }).await?;
     spoke.close().await;
     let made = recurred.made.as_str();
     let line = match printer.style() {

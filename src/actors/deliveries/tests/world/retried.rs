@@ -128,6 +128,8 @@ impl World {
 
     /// While those who hold something do nothing, what is due goes to whoever wants it and has credit.
     pub fn stall(&mut self) {
+        // A page that couldn't be read is asked for again after a moment.
+        self.step(Step::Tick);
         for _ in 0..1_000 {
             self.step(Step::Dispatch);
             self.step(Step::Commit);

@@ -1,5 +1,6 @@
 //! One binding's queue: what its consumers are to get next, a window in memory over what the database holds.
 
+mod again;
 mod ordered;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+use self::again::Again;
 use super::consumer::ConsumerKey;
 use crate::{
     actors::dispatched::Dispatched,
@@ -112,8 +114,8 @@ pub struct Binding {
     consumers: usize,
     waiting: BTreeMap<u64, Waiting>,
     bytes: usize,
-    /// What is due for a retry, by sequence number.
-    again: BTreeSet<u64>,
+    /// What is due for a retry.
+    again: Again,
     /// Everything at or below it was considered.
     loaded: u64,
     mode: Mode,
@@ -134,7 +136,7 @@ impl Binding {
             consumers: 0,
             waiting: BTreeMap::new(),
             bytes: 0,
-            again: BTreeSet::new(),
+            again: Again::default(),
             loaded: loaded.max(start_seq.saturating_sub(1)),
             mode: Mode::Idle { behind: true },
             tickets: 0,
@@ -148,7 +150,7 @@ impl Binding {
         self.starts = Vec::new();
         self.loaded = start_seq.saturating_sub(1);
         self.waiting = BTreeMap::new();
-        self.again = BTreeSet::new();
+        self.again = Again::default();
         self.bytes = 0;
         self.mode = if self.consumers == 0 { Mode::Idle { behind: true } } else { Mode::Lagging(None) };
     }
@@ -212,7 +214,7 @@ impl Binding {
             self.waiting = BTreeMap::new();
             self.bytes = 0;
             self.mode = Mode::Idle { behind };
-            return std::mem::take(&mut self.again);
+            return self.again.take_all();
         }
         BTreeSet::new()
     }
@@ -312,16 +314,6 @@ impl Binding {
         }
     }
 
-    /// One is due for a retry, for the next consumer with credit.
-    pub fn put_again(&mut self, seq: u64) {
-        self.again.insert(seq);
-    }
-
-    /// The oldest of those that are due for a retry: they come before the others.
-    pub fn take_again(&mut self) -> Option<u64> {
-        self.again.pop_first()
-    }
-
     /// The oldest event that waits.
     pub fn take(&mut self) -> Option<Waiting> {
         let (_, waiting) = self.waiting.pop_first()?;
@@ -331,7 +323,7 @@ impl Binding {
 
     /// The event was handed out through another binding of the group.
     pub fn forget(&mut self, seq: u64) {
-        self.again.remove(&seq);
+        self.again.remove(seq);
         if let Some(waiting) = self.waiting.remove(&seq) {
             self.bytes -= waiting.event.weight();
         }

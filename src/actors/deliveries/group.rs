@@ -228,10 +228,8 @@ impl Group {
         let binding = consumer.binding;
         if let Some(bound) = self.bindings.get_mut(&binding) {
             if bound.joined() {
-                self.retries.somebody_came();
-                for seq in self.retries.also_for(|event| bound.matches(event)) {
-                    bound.put_again(seq);
-                }
+                self.retries.joined(binding);
+                self.retries.also_for(bound);
             }
             self.active += 1;
             self.consumers.insert(key, consumer);
@@ -584,6 +582,9 @@ impl Group {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
         let kept: Vec<u64> = if self.order.is_some() { binding.kept().collect() } else { Vec::new() };
         let again = binding.left(key);
+        if !binding.has_consumers() {
+            self.retries.left(id);
+        }
         self.retries.give_up(again.iter().copied());
         self.left_in_order(id, &kept, &again);
     }

@@ -61,7 +61,7 @@ pub(super) fn load(info: &PrivateKeyInfoRef<'_>) -> Result<Arc<dyn SigningKey>, 
     Ok(Arc::new(Key(key)))
 }
 
-/// A private key.
+/// A private key. As with ring's keys, nothing wipes it from memory when it ends.
 #[derive(Clone)]
 struct Key(PrivateKey);
 

@@ -87,6 +87,18 @@ impl Npm {
     }
 }
 
+/// A certificate that says to be signed by ECDSA with SHA-224 (1.2.840.10045.4.3.1) in place of SHA-512, which the last
+/// byte of the id tells apart: nobody here knows it.
+pub(crate) fn with_sha224(mut der: Vec<u8>) -> Vec<u8> {
+    let sha512 = [6, 8, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 4, 3, 4];
+    for at in 0..der.len() - sha512.len() {
+        if der[at..at + sha512.len()] == sha512 {
+            der[at + sha512.len() - 1] = 1;
+        }
+    }
+    der
+}
+
 fn row(json: &serde_json::Value) -> CertificateRow {
     let text = |name: &str| json[name].as_str().unwrap();
     let bytes = |name: &str| Base64::decode_vec(text(name)).unwrap();

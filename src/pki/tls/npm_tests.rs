@@ -105,3 +105,16 @@ async fn npms_chains_of_another_root_are_refused() {
         says(&told, &["this side", "not issued under the root that the peer trusts"]);
     }
 }
+
+#[tokio::test]
+async fn a_signature_of_an_unknown_kind_is_named() {
+    let ([hub, _], [spoke, _]) = parties("mixed-p256-ed448").await;
+    let own = hub.hub_identity();
+    let leaf = npm::with_sha224(own.chain()[0].to_vec());
+    let mut masked = (*server(&hub, npm::made_at())).clone();
+    masked.cert_resolver = single(vec![leaf.into(), own.chain()[1].clone()], own.key().clone_key());
+    let (config, name) = client(&spoke, npm::made_at());
+    let (error, told) = refused(config, name, Arc::new(masked)).await;
+    says(&error, &["the peer", "signed in a way that this side can't verify", "Ed448", "issue it anew"]);
+    says(&told, &["this side", "refused by the peer"]);
+}

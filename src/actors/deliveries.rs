@@ -23,6 +23,7 @@ mod outcomes;
 mod pages;
 mod pending;
 mod policy;
+mod removal;
 mod retries;
 mod retrying;
 mod snapshot;
@@ -58,6 +59,7 @@ use self::{
     groups::{Groups, Shared},
     letters::Letters,
     outcomes::Outcomes,
+    removal::Removals,
     tokens::Tokens,
 };
 use super::{
@@ -139,6 +141,7 @@ pub struct Deliveries {
     making: HashMap<Option<GroupName>, usize>,
     /// Groups that are being changed otherwise, or removed.
     changing: HashSet<Option<GroupName>>,
+    removals: Removals,
     /// What waits is being counted.
     counting: bool,
     ticks: u32,
@@ -223,6 +226,7 @@ impl Deliveries {
             joins: 0,
             making: HashMap::new(),
             changing: HashSet::new(),
+            removals: Removals::default(),
             counting: false,
             ticks: 0,
             timer: None,
@@ -232,7 +236,8 @@ impl Deliveries {
     }
 
     /// Does what the group decided.
-    fn apply(&mut self, effects: Effects, ctx: &mut Context<Self>) {
+    fn apply(&mut self, mut effects: Effects, ctx: &mut Context<Self>) {
+        self.removals.hold_back(&mut effects);
         let hub = self.metrics.hub();
         for (outlet, claims) in effects.claims.into_values() {
             hub.claims.add(claims.len() as u64);

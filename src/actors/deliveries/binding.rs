@@ -161,12 +161,6 @@ impl Binding {
         self
     }
 
-    /// When some domains start later than others.
-    #[must_use]
-    pub fn starts(&self) -> &[DomainStart] {
-        &self.starts
-    }
-
     /// Whether an event of this domain isn't from before its time.
     #[must_use]
     pub fn reaches(&self, seq: u64, domain: &str) -> bool {

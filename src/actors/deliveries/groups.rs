@@ -14,7 +14,6 @@ use std::{
     sync::Arc,
 };
 
-pub use self::changes::TakenOut;
 use super::{
     binding::{Binding, Page},
     budget::Budget,

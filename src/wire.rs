@@ -23,6 +23,7 @@ mod query;
 mod recurring;
 mod reply;
 mod request;
+mod schedules;
 mod since;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub use message::*;
 pub use query::*;
 pub use recurring::*;
 pub use request::ParseLimits;
+pub use schedules::{ScheduledEvent, SchedulesQuery};
 pub use since::{RemovedEvents, Since, SubscribeOptions};
 
 /// The byte that the hub sends alone after the handshake: the link is ready.

@@ -8,7 +8,7 @@ use crate::{
     event::{Domain, EventId, Fault, Group, RecurringName, code},
     wire::{
         Answer, Association, BacklogQuery, DeadQuery, Deletion, GroupAction, LogQuery, OutcomeOptions, Recur,
-        RecurChange, Redrive, Req, Request, Wait,
+        RecurChange, Redrive, Req, Request, SchedulesQuery, Wait,
     },
 };
 
@@ -43,6 +43,11 @@ pub(super) enum Query {
     Recur(Box<Recur>),
     RecurChange(RecurringName, RecurChange),
     RecurRun(RecurringName, EventId),
+    Schedules {
+        query: SchedulesQuery,
+        page: String,
+        limit: u32,
+    },
     RecurList {
         page: String,
         limit: u32,
@@ -79,6 +84,7 @@ impl Query {
             Query::Recur(recur) => Request::Recur { req, recur },
             Query::RecurChange(name, change) => Request::RecurChange { req, name, change },
             Query::RecurRun(name, id) => Request::RecurRun { req, name, id },
+            Query::Schedules { query, page, limit } => Request::Schedules { req, query, page, limit },
             Query::RecurList { page, limit } => Request::RecurList { req, page, limit },
             Query::RecurShow { name, runs } => Request::RecurShow { req, name, runs },
             Query::Associate(id, with) => Request::Associate { req, id, with },

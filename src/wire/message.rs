@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     Association, Backlog, BacklogQuery, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction,
     GroupChanged, Hello, HubAddress, LogQuery, Made, Nudged, OutcomeOptions, Published, Recur, RecurChange,
-    RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed, StartAt, SubscribeOptions, Trace, Wait,
-    Welcome,
+    RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed, ScheduledEvent, SchedulesQuery, StartAt,
+    SubscribeOptions, Trace, Wait, Welcome,
 };
 use crate::event::{
     Append, Data, Domain, Event, EventId, Expect, Fault, Group, NewEvent, Pattern, Pid, RecurringName,
@@ -282,6 +282,17 @@ pub enum Request {
         /// The event's id; the same again is the same run.
         id: EventId,
     },
+    /// `schedules, req, {json}, page, limit`: what waits for its time, first what is due first; `page` is empty at first.
+    Schedules {
+        /// Request number.
+        req: Req,
+        /// Which of it.
+        query: SchedulesQuery,
+        /// Where to go on: what the page before said; empty: from the start.
+        page: String,
+        /// At most so many; the hub's own limits hold too.
+        limit: u32,
+    },
     /// `recur-list, req, page, limit`: recurring schedules by name; `page` is empty at first.
     RecurList {
         /// Request number.
@@ -454,6 +465,13 @@ pub enum Answer {
         due: i64,
         /// False: it was scheduled so already.
         fresh: bool,
+    },
+    /// `schedules, [json, …], next`: schedules, first what is due first. An empty `next`: that was the last page.
+    Schedules {
+        /// What waits.
+        events: Vec<ScheduledEvent>,
+        /// Where to go on.
+        next: String,
     },
     /// `recurring, due, new`, `recurring, due, duplicate` or `recurring, due, replaced`: recur.
     Recurring {

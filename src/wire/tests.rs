@@ -236,6 +236,12 @@ fn later_request() -> impl Strategy<Value = Request> {
             Request::RecurChange { req, name, change }
         }),
         (req(), text(), text()).prop_map(|(req, name, id)| Request::RecurRun { req, name, id }),
+        (req(), option::of(pattern()), option::of(any::<i64>()), "[ -~]{0,80}", 1..=u32::MAX).prop_map(
+            |(req, domain, from, page, limit)| {
+                let query = SchedulesQuery { name: domain.clone(), domain, from, to: from };
+                Request::Schedules { req, query, page, limit }
+            }
+        ),
         (req(), "[ -~]{0,80}", 1..=u32::MAX).prop_map(|(req, page, limit)| Request::RecurList {
             req,
             page,
@@ -363,6 +369,17 @@ fn answer() -> impl Strategy<Value = Answer> {
         vec(published(), 0..4).prop_map(Answer::Batch),
         any::<(i64, bool)>().prop_map(|(due, fresh)| Answer::Scheduled { due, fresh }),
         (vec(text(), 0..4), "[ -~]{0,80}").prop_map(|(pids, next)| Answer::Pids { pids, next }),
+        (vec((text(), any::<i64>(), option::of(text())), 0..3), "[ -~]{0,80}").prop_map(|(events, next)| {
+            let event = |(id, due, rid)| ScheduledEvent {
+                id,
+                due,
+                domain: Domain::from_stored("orders"),
+                name: Name::from_stored("reminded"),
+                pid: Pid::from_stored("order-1"),
+                rid,
+            };
+            Answer::Schedules { events: events.into_iter().map(event).collect(), next }
+        }),
         (option::of(any::<i64>()), 0..3_usize).prop_map(|(next, at)| {
             Answer::Recurring { next, made: [Made::New, Made::Duplicate, Made::Replaced][at] }
         }),

@@ -15,7 +15,8 @@ use eventflow::{
         GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, Made, Missed,
         NackOptions, Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record,
         Recur, RecurChange, Recurring, RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed,
-        Reply, Request, Run, Since, StartAt, SubscribeOptions, Trace, Wait, WaitFor, Welcome,
+        Reply, Request, Run, ScheduledEvent, SchedulesQuery, Since, StartAt, SubscribeOptions, Trace, Wait,
+        WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -477,6 +478,25 @@ fn recurring_state() -> RecurringState {
         publisher: uid("OPERATOR.EVENTFLOW-SPOKE"),
         made: 1_748_000_000_000,
     }
+}
+
+#[test]
+fn what_is_scheduled() {
+    let query = SchedulesQuery {
+        domain: Some(pattern("orders")),
+        from: Some(1_750_000_000_000),
+        ..SchedulesQuery::default()
+    };
+    request(
+        r#"schedules␟17␟{"domain":"orders","from":1750000000000}␟␟100␞"#,
+        &Request::Schedules { req: 17, query, page: String::new(), limit: 100 },
+    );
+    let NewEvent { id, domain, name, pid, .. } = new_event();
+    let event = ScheduledEvent { id, due: 1_750_000_060_000, domain, name, pid, rid: None };
+    reply(
+        r#"ok␟17␟schedules␟[{"id":"01K0EXAMPLE","due":1750000060000,"domain":"orders","name":"created","pid":"order-1"}]␟␞"#,
+        &Reply::Ok { req: 17, answer: Answer::Schedules { events: vec![event], next: String::new() } },
+    );
 }
 
 #[test]

@@ -154,6 +154,9 @@ impl Connection {
             Request::Pids { req, domain, page, limit } => {
                 self.read(Read { req, what: What::Pids { domain, page, limit } });
             }
+            Request::Schedules { req, query, page, limit } => {
+                self.read(Read { req, what: What::Schedules { query, page, limit } });
+            }
             Request::RecurList { req, page, limit } => {
                 self.read(Read { req, what: What::RecurringPage { page, limit } });
             }

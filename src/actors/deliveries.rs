@@ -3,6 +3,7 @@
 mod back_off;
 mod binding;
 mod budget;
+mod census;
 mod changes;
 mod consumer;
 mod count;
@@ -33,6 +34,7 @@ mod start;
 mod tests;
 mod tick;
 mod tokens;
+mod windows;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -53,6 +55,7 @@ pub use policy::Policy;
 
 use self::{
     budget::Budget,
+    census::Counted,
     consumer::ConsumerKey,
     effects::{Effects, claim_lost},
     feeds::Feeds,
@@ -61,6 +64,7 @@ use self::{
     outcomes::Outcomes,
     removal::Removals,
     tokens::Tokens,
+    windows::Windows,
 };
 use super::{
     clock::Now,
@@ -91,6 +95,9 @@ pub struct DeliveriesConfig {
     /// The most bytes that all consumers of a link may hold un-acked; each may hold one event all the same. Less
     /// than what may wait to be sent on a link, which is cut beyond.
     pub link_bytes: usize,
+    /// The most bytes of events that wait in memory for consumers, of all bindings together; each may have one event all
+    /// the same.
+    pub pending_bytes: usize,
     /// How long a claim is held without a word of its holder, if it doesn't ask for another time.
     pub lease: Duration,
     /// The most bytes of an event's data.
@@ -144,6 +151,7 @@ pub struct Deliveries {
     removals: Removals,
     /// What waits is being counted.
     counting: bool,
+    counted: Counted,
     ticks: u32,
     /// When the timer of leases and retries runs out, by the steady clock.
     timer: Option<(SpawnHandle, u64)>,
@@ -195,6 +203,7 @@ impl Deliveries {
         let shared = Shared {
             tokens: Tokens::after(epoch.saturating_mul(TOKENS_PER_EPOCH)),
             budget: Budget::new(config.link_bytes),
+            windows: Windows::new(config.pending_bytes),
             letters: Letters::new(config.data_bytes),
             seed: epoch ^ head,
             head,
@@ -228,6 +237,7 @@ impl Deliveries {
             changing: HashSet::new(),
             removals: Removals::default(),
             counting: false,
+            counted: Counted::default(),
             ticks: 0,
             timer: None,
             awaited: Outcomes::default(),
@@ -258,6 +268,9 @@ impl Deliveries {
         hub.reoffered.add(effects.returned);
         self.show_pending();
         hub.in_flight.set_len(self.groups.in_flight());
+        let windows = self.groups.windows();
+        hub.windows.set_len(windows.held());
+        hub.windows_refused.add(windows.take_refused());
         for finish in &effects.finishes {
             let Finish { event_id, outcome, consumer, .. } = finish;
             tracing::trace!(event.id = %event_id, spoke.id = %consumer, ?outcome, "ended");

@@ -24,6 +24,7 @@ impl World {
         let shared = Shared {
             tokens: Tokens::after(0),
             budget: Budget::new(link_events * weight),
+            windows: Windows::default(),
             letters: Letters::new(1_000),
             seed: 7,
             head: 0,

@@ -112,10 +112,16 @@ impl Query {
         )
     }
 
-    /// Whether it may be sent again when the link is lost before its answer. What waits by then, and a group that
-    /// somebody has made anew, isn't what was meant.
+    /// Whether it may be sent again when the link is lost before its answer. What waits by then, what a log has got since,
+    /// a group or a binding that somebody has made anew (consumers that come back do) isn't what was meant; and "none was
+    /// there" is no true answer to whom it was done for. What has a name that only its owner gives, a recurring schedule, is
+    /// removed whenever it is asked.
     pub(super) fn is_repeatable(&self) -> bool {
-        !matches!(self, Query::Group(_, GroupAction::Purge {} | GroupAction::Remove {}))
+        !matches!(
+            self,
+            Query::Group(_, GroupAction::Purge {} | GroupAction::Remove {} | GroupAction::Unbind { .. })
+                | Query::Delete(Deletion::Log { .. })
+        )
     }
 
     /// The answer that a refusal stands for once it was asked twice: what is to be taken away is gone, most likely
@@ -176,9 +182,8 @@ impl Port {
             {
                 ChangeError::NotFound { id }
             }
-            (Unanswered::Failed(Failure::Refused(fault) | Failure::LinkLost(fault)), _) => {
-                ChangeError::Refused(fault)
-            }
+            (Unanswered::Failed(Failure::LinkLost(fault)), _) => ChangeError::LinkLost(fault),
+            (Unanswered::Failed(Failure::Refused(fault)), _) => ChangeError::Refused(fault),
         })
     }
     /// Asks about a group, or for a change of it; `group` is what it is called.

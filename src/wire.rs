@@ -12,6 +12,7 @@
 //!   size in memory.
 
 mod answer;
+mod bounds;
 mod codec;
 mod encode;
 mod fields;
@@ -30,6 +31,7 @@ mod tests;
 mod wanted;
 
 pub use answer::*;
+pub use bounds::{LEASE_MS, LONGEST_DELAY_MS, lease_ms};
 pub use codec::{Limits, Reader, Record, RecordError};
 pub use encode::{ControlCharacter, MAX_CLIENT_CHARS, MAX_FREE_TEXT, claim_head, event_head, event_tail};
 pub use fields::RecordFault;

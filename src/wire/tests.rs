@@ -121,18 +121,18 @@ fn request() -> impl Strategy<Value = Request> {
             option::of(start_at())
         )
             .prop_map(|(req, sub, group, domain, name, (credit, concurrency), from)| {
-                let lease = from.as_ref().map(|_| u64::from(credit));
+                let lease = from.as_ref().map(|_| 1_000 + u64::from(credit) % 3_599_001);
                 let options = ConsumeOptions { credit, concurrency, lease, from };
                 Request::Consume { req, sub, group, domain, name, options }
             }),
         (req(), sub()).prop_map(|(req, sub)| Request::Stop { req, sub }),
         (req(), token()).prop_map(|(req, token)| Request::Ack { req, token }),
-        (req(), token(), short(), any::<(Option<u64>, bool)>()).prop_map(
+        (req(), token(), short(), (option::of(0..=LONGEST_DELAY_MS), any::<bool>())).prop_map(
             |(req, token, reason, (delay, is_final))| {
                 Request::Nack { req, token, options: NackOptions { reason, delay, is_final } }
             }
         ),
-        (req(), token(), any::<Option<u64>>()).prop_map(|(req, token, lease)| {
+        (req(), token(), option::of(LEASE_MS)).prop_map(|(req, token, lease)| {
             Request::Extend { req, token, options: ExtendOptions { lease } }
         }),
         (req(), token()).prop_map(|(req, token)| Request::Release { req, token }),
@@ -184,8 +184,13 @@ fn group_request() -> impl Strategy<Value = Request> {
                 Request::Dead { req, query: DeadQuery { group, domain, name }, page, limit }
             }
         ),
-        (req(), group(), option::of(text()), narrow()).prop_map(|(req, group, id, (domain, name))| {
-            Request::Redrive { req, what: Redrive { group, id, domain, name } }
+        (req(), group(), text(), pattern(), narrow()).prop_map(|(req, group, id, all, (domain, name))| {
+            let what = match (domain, name) {
+                (None, None) => Redrive { group, id: Some(id), ..Redrive::default() },
+                (domain @ Some(_), None) => Redrive { group, domain, ..Redrive::default() },
+                (domain, _) => Redrive { group, domain, name: Some(all), ..Redrive::default() },
+            };
+            Request::Redrive { req, what }
         }),
     ]
 }
@@ -348,6 +353,8 @@ fn trace() -> impl Strategy<Value = Trace> {
                 ended,
                 attempts,
                 groups: Vec::new(),
+                redriven: Vec::new(),
+                associations: Vec::new(),
             }
         })
 }

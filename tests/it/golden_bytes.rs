@@ -15,8 +15,8 @@ use eventflow::{
         GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, Made, Missed,
         NackOptions, Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record,
         Recur, RecurChange, Recurring, RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed,
-        Reply, Request, Run, ScheduledEvent, SchedulesQuery, Since, StartAt, SubscribeOptions, Trace, Wait,
-        WaitFor, Welcome,
+        Reply, Request, RoundTrace, Run, ScheduledEvent, SchedulesQuery, Since, StartAt, SubscribeOptions,
+        Trace, Wait, WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -602,7 +602,7 @@ fn replies() {
     reply("ok␟11␟page␟p1x␞", &ok(11, Answer::Page("p1x".into())));
     reply("ok␟11␟page␟␞", &ok(11, Answer::Page(String::new())));
     reply(
-        r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}],"groups":[{"state":"dead","round":1,"attempts":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900},{"group":"billing","state":"retrying","round":1,"attempts":2,"due":1750000009000}]}␞"#,
+        r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}],"groups":[{"state":"dead","round":1,"attempts":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900},{"group":"billing","state":"retrying","round":2,"attempts":2,"due":1750000009000}],"redriven":[{"group":"billing","round":1,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000500}],"associations":[{"eid":"customer-3"}]}␞"#,
         &ok(12, Answer::Trace(Box::new(trace()))),
     );
     reply(
@@ -755,7 +755,7 @@ fn trace() -> Trace {
             GroupTrace {
                 group: Some(group()),
                 state: "retrying".into(),
-                round: 1,
+                round: 2,
                 attempts: 2,
                 consumer: None,
                 since: None,
@@ -763,6 +763,14 @@ fn trace() -> Trace {
                 ended: None,
             },
         ],
+        redriven: vec![RoundTrace {
+            group: Some(group()),
+            round: 1,
+            state: "dead".into(),
+            consumer: Some(uid("WORK-1.EVENTFLOW-SPOKE")),
+            ended: 1_750_000_000_500,
+        }],
+        associations: vec![Association::Entity { eid: Eid::parse("customer-3").unwrap() }],
     }
 }
 

@@ -128,7 +128,7 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
 ///   outcomes, attempts, claims of shared events, bindings, cursors and changes of groups to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
-///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
+///   credit; what doesn't fit a binding's window, or the bound of all windows, stays in the database and is read in pages.
 /// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again, and counted.
 #[derive(Debug)]
 pub struct Deliveries {

@@ -67,7 +67,7 @@ pub struct HubMetrics {
     pub orphans_waiting: Gauge,
     /// Bytes of events that wait in memory for consumers.
     pub windows: Gauge,
-    /// Times that a window had no room for one.
+    /// Times that such an event found no room.
     pub windows_refused: Counter,
     /// Events that consumers hold, once for each group.
     pub in_flight: Gauge,

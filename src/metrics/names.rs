@@ -91,7 +91,7 @@ definitions! {
     DEAD: Gauge "eventflow_events_dead" {"group"} "Events that failed for good and weren't redriven, once for each group, up to 100,000.";
     ORPHANS_WAITING: Gauge "eventflow_orphans" "Events without outcome that no binding of the default group wants, among the oldest 50,000.";
     WINDOWS: Gauge "eventflow_pending_memory" ["bytes"] "Bytes of events that wait in memory for consumers, in all bindings together.";
-    WINDOWS_REFUSED: Counter "eventflow_pending_memory_refused" "Times that such an event was left in the database for want of room.";
+    WINDOWS_REFUSED: Counter "eventflow_pending_memory_refused" "Times that such an event found no room in memory and was left in the database.";
     IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events that consumers hold, once for each group.";
     WAITS: Gauge "eventflow_waits" "Events and outcomes that links wait for.";
 

@@ -294,7 +294,7 @@ impl Binding {
             }
             Mode::Live => {
                 let is_full = self.waiting.len() >= WINDOW_EVENTS || self.bytes >= WINDOW_BYTES;
-                if is_full || (!self.in_order && self.bytes.windows().room(self.bytes.bytes()).is_none()) {
+                if is_full || (!self.in_order && !self.bytes.windows().admits(self.bytes.bytes())) {
                     self.mode = Mode::Lagging(None);
                     return false;
                 }
@@ -305,8 +305,8 @@ impl Binding {
             Mode::Lagging(Some(reading)) => {
                 let is_full = reading.arrived.len() >= WINDOW_EVENTS || reading.arrived_bytes >= WINDOW_BYTES;
                 let holds = self.bytes.bytes() + reading.arrived_bytes.bytes();
-                let is_full = is_full || (!self.in_order && self.bytes.windows().room(holds).is_none());
-                if is_full || reading.overflowed {
+                let is_full = is_full || (!self.in_order && !self.bytes.windows().admits(holds));
+                if is_full {
                     reading.overflowed = true;
                     reading.arrived = VecDeque::new();
                     reading.arrived_bytes.clear();

@@ -21,7 +21,7 @@ struct Numbers {
     held: Cell<usize>,
     /// Bindings that somebody consumes.
     active: Cell<usize>,
-    /// How often there was no room.
+    /// How often an event found no room.
     refused: Cell<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Windows {
         self.0.held.get()
     }
 
-    /// How often there was no room, since the last call.
+    /// How often an event found no room, since the last call.
     #[must_use]
     pub fn take_refused(&self) -> u64 {
         self.0.refused.take()
@@ -55,15 +55,21 @@ impl Windows {
     /// nothing always may.
     #[must_use]
     pub fn room(&self, holds: usize) -> Option<usize> {
-        let Numbers { most, held, active, refused } = &*self.0;
+        let Numbers { most, held, active, .. } = &*self.0;
         let (half, held) = (most / 2, held.get());
         let share = (half / active.get().max(1)).saturating_sub(holds).min(most.saturating_sub(held));
         let room = half.saturating_sub(held).max(share);
-        if room == 0 && holds > 0 {
-            refused.set(refused.get() + 1);
-            return None;
+        (room > 0 || holds == 0).then_some(room)
+    }
+
+    /// Whether a binding that holds these may have one more event; if not, that is counted.
+    #[must_use]
+    pub fn admits(&self, holds: usize) -> bool {
+        let admits = self.room(holds).is_some();
+        if !admits {
+            self.0.refused.set(self.0.refused.get() + 1);
         }
-        Some(room)
+        admits
     }
 
     /// Bytes that are held as long as it lives.
@@ -172,7 +178,8 @@ mod tests {
             *share += 100;
             assert_eq!(windows.room(share.bytes()), None);
         }
-        assert_eq!((windows.held(), windows.take_refused(), windows.take_refused()), (900, 5, 0));
+        assert!(!windows.admits(100) && windows.admits(0));
+        assert_eq!((windows.held(), windows.take_refused(), windows.take_refused()), (900, 1, 0));
 
         // Somebody else, while the others fill what is left.
         let _more = windows.seat();

@@ -201,6 +201,8 @@ impl Group {
         if self.order_wanted() != before {
             self.begin_order();
         }
+        let in_order = self.order.is_some();
+        self.bindings.values_mut().for_each(|binding| binding.set_in_order(in_order));
     }
 
     fn is_default(&self) -> bool {
@@ -208,7 +210,8 @@ impl Group {
     }
 
     /// Adds a binding that nobody consumes yet. One that is known already stays as it is.
-    pub fn bind(&mut self, id: i64, binding: Binding) {
+    pub fn bind(&mut self, id: i64, mut binding: Binding) {
+        binding.set_in_order(self.order.is_some());
         if !self.bindings.contains_key(&id) {
             self.index.insert(&binding.domain, &binding.name, id);
             self.bindings.insert(id, binding);

@@ -93,7 +93,7 @@ impl Told<'_> {
     }
 }
 
-async fn round_of(db: &DatabaseConnection, group: &str) -> Result<Option<u32>, DbErr> {
+pub(super) async fn round_of(db: &DatabaseConnection, group: &str) -> Result<Option<u32>, DbErr> {
     let sql = "SELECT round FROM v1_group WHERE name = ?";
     let row = db.query_one_raw(statement(sql, vec![group.into()])).await?;
     row.map(|row| row.try_get_by_index(0)).transpose()

@@ -41,7 +41,7 @@ impl Binding {
         self.loaded = floor.map_or(self.floor(), |floor| floor.min(self.floor()));
         self.waiting.clear();
         self.again = Again::default();
-        self.bytes = 0;
+        self.bytes.clear();
         self.mode = match self.mode {
             Mode::Idle { behind: was } => Mode::Idle { behind: was || floor.is_some() },
             _ if behind => Mode::Lagging(None),

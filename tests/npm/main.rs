@@ -1,0 +1,9 @@
+//! The hub beside the npm stack, on one MariaDB: parties that act as those of npm Eventflow do (`stack`, which uses
+//! nothing of this library), and a flow per module. Without `EVENTFLOW_TEST_MYSQL_URL` each flow says that it was skipped.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
+
+mod independence;
+mod players;
+mod scratch;
+mod stack;

@@ -3,7 +3,21 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
 
+mod connect;
+mod consume_by_race;
 mod independence;
+mod online_relay;
+mod orphan;
 mod players;
+mod publish_before_subscribe;
+mod ready_byte;
+mod reconnect;
+mod revoked;
+mod schedule;
 mod scratch;
 mod stack;
+mod subscribe;
+mod unsubscribe;
+mod wait;
+mod wildcard;
+mod world;

@@ -59,10 +59,7 @@ impl Certificates {
             .await;
         let leaf =
             self.one(&mut connection, id, || openssl::leaf(&issuer(&intermediate), id, 7, ED25519)).await;
-        sqlx::query("select release_lock('eventflow:certificates')")
-            .execute(&mut connection)
-            .await
-            .unwrap();
+        sqlx::query("select release_lock('eventflow:certificates')").execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
         let key_pem = openssl::decrypted(&leaf.key, &leaf.pass);
         Credentials {
@@ -80,7 +77,8 @@ impl Certificates {
     pub async fn revoke(&self, id: &str) {
         let sql = "select count(*) from certificate where id = ?";
         let count: i64 = self.database.get(sql, &[id]).await.unwrap();
-        let sql = "update certificate set revoked = utc_timestamp(), version = ? where id = ? and version = 0";
+        let sql =
+            "update certificate set revoked = utc_timestamp(), version = ? where id = ? and version = 0";
         assert_eq!(self.database.run(sql, &[&count.to_string(), id]).await, 1, "{id} has a row");
     }
 
@@ -121,7 +119,10 @@ impl Certificates {
                    from certificate where id = ? and version = 0 and revoked is null";
         let row = sqlx::query(sql).bind(id).fetch_optional(connection).await.unwrap()?;
         let left: i64 = row.get(9);
-        assert!(left > NEAR_ITS_END.as_secs().cast_signed(), "{id} isn't near its end, since tests are short");
+        assert!(
+            left > NEAR_ITS_END.as_secs().cast_signed(),
+            "{id} isn't near its end, since tests are short"
+        );
         let sealed = |first: usize| Sealed {
             text: row.get(first),
             iv: row.get(first + 1),

@@ -3,10 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use rustls::{
-    ClientConfig, RootCertStore,
-    client::Resumption,
-    crypto::ring::default_provider,
-    pki_types::ServerName,
+    ClientConfig, RootCertStore, client::Resumption, crypto::ring::default_provider, pki_types::ServerName,
     version::TLS13,
 };
 use tokio::{
@@ -27,6 +24,11 @@ pub const READY: u8 = 0x02;
 
 /// How long npm waits for the ready byte.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// What a client hears.
+pub type Incoming = Reader<ReadHalf<TlsStream<TcpStream>>>;
+/// What a client says.
+pub type Outgoing = Writer<WriteHalf<TlsStream<TcpStream>>>;
 
 /// A client's end, until it's split.
 pub struct Channel {
@@ -61,7 +63,7 @@ impl Channel {
         chain.iter().map(|certificate| certificate.to_vec()).collect()
     }
 
-    pub fn split(self) -> (Reader<ReadHalf<TlsStream<TcpStream>>>, Writer<WriteHalf<TlsStream<TcpStream>>>) {
+    pub fn split(self) -> (Incoming, Outgoing) {
         split(self.stream)
     }
 }

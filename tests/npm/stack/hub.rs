@@ -196,8 +196,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 fn acceptor(credentials: &Credentials) -> TlsAcceptor {
     let provider = Arc::new(default_provider());
     let roots = Arc::new(channel::roots(credentials));
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build().unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build().unwrap();
     let config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .unwrap()

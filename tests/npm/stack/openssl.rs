@@ -11,6 +11,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use super::certificates::Credentials;
+
 /// A certificate and its key, both PEM; the key is PKCS#8, encrypted under the password.
 #[derive(Clone)]
 pub struct Made {
@@ -34,9 +36,29 @@ pub const ED25519: &[&str] = &["-newkey", "ed25519"];
 pub fn root(id: &str, days: u32, algorithm: &[&str]) -> Made {
     let folder = tempfile::tempdir().unwrap();
     let pass = password();
-    write(&folder, "conf", &request(&["basicConstraints=critical,CA:true,pathlen:1", AUTHORITY, SKI, "authorityKeyIdentifier=keyid"]));
+    write(
+        &folder,
+        "conf",
+        &request(&[
+            "basicConstraints=critical,CA:true,pathlen:1",
+            AUTHORITY,
+            SKI,
+            "authorityKeyIdentifier=keyid",
+        ]),
+    );
     let mut openssl = openssl(&folder);
-    openssl.args(["req", "-x509", "-config", "conf", "-extensions", "extensions", "-keyout", "key", "-out", "cert"]);
+    openssl.args([
+        "req",
+        "-x509",
+        "-config",
+        "conf",
+        "-extensions",
+        "extensions",
+        "-keyout",
+        "key",
+        "-out",
+        "cert",
+    ]);
     openssl.args(algorithm).args(["-days", &days.to_string(), "-subj", &format!("/UID={id}")]);
     run(openssl.arg("-passout").arg(pass_argument(&pass)));
     Made { cert: read(&folder, "cert"), key: read(&folder, "key"), pass }
@@ -85,7 +107,19 @@ fn issue(issuer: &Issuer<'_>, id: &str, days: u32, algorithm: &[&str], extension
     request.args(["req", "-new", "-config", "conf", "-keyout", "key", "-out", "csr"]).args(algorithm);
     run(request.args(["-subj", &format!("/UID={id}"), "-passout"]).arg(pass_argument(&pass)));
     let mut sign = openssl(&folder);
-    sign.args(["x509", "-req", "-in", "csr", "-CA", "ca", "-CAkey", "ca.key", "-CAcreateserial", "-out", "cert"]);
+    sign.args([
+        "x509",
+        "-req",
+        "-in",
+        "csr",
+        "-CA",
+        "ca",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-out",
+        "cert",
+    ]);
     sign.args(["-extfile", "extensions", "-days", &days.to_string(), "-passin"]);
     run(sign.arg(pass_argument(issuer.pass)));
     Made { cert: read(&folder, "cert"), key: read(&folder, "key"), pass }
@@ -125,4 +159,22 @@ fn write(folder: &TempDir, name: &str, text: &str) {
 fn read(folder: &TempDir, name: &str) -> String {
     let path: &Path = &folder.path().join(name);
     fs::read_to_string(path).unwrap()
+}
+
+/// `openssl s_client`, which prints what the server sends: TLS as node has it.
+pub fn client(
+    folder: &TempDir,
+    address: &str,
+    server_name: &str,
+    credentials: &Credentials,
+) -> tokio::process::Command {
+    write(folder, "leaf", &credentials.leaf_pem);
+    write(folder, "intermediate", &credentials.intermediate_pem);
+    write(folder, "key", &credentials.key_pem);
+    write(folder, "root", &credentials.root_pem);
+    let mut openssl = openssl(folder);
+    openssl.args(["s_client", "-quiet", "-no_ign_eof", "-connect", address, "-servername", server_name]);
+    openssl.args(["-cert", "leaf", "-cert_chain", "intermediate", "-key", "key", "-CAfile", "root"]);
+    openssl.args(["-verify_return_error", "-verify_hostname", server_name]);
+    openssl.into()
 }

@@ -9,16 +9,13 @@ use std::{
 };
 
 use tokio::{
-    io::{ReadHalf, WriteHalf},
-    net::TcpStream,
     sync::{Mutex as AsyncMutex, mpsc},
     task::JoinSet,
     time::{sleep, timeout},
 };
-use tokio_rustls::client::TlsStream;
 
 use super::{
-    channel::{Channel, Reader, Writer},
+    channel::{Channel, Incoming, Outgoing},
     database::Event,
     deployment::{Deployment, SPOKES},
     id,
@@ -27,8 +24,6 @@ use super::{
 /// How often a spoke without any hub looks into the table `hub`.
 const LOOK_FOR_HUBS: Duration = Duration::from_secs(3);
 
-type Link = WriteHalf<TlsStream<TcpStream>>;
-type Incoming = Reader<ReadHalf<TlsStream<TcpStream>>>;
 type Consumer = Arc<dyn Fn(&Event) -> Result<(), String> + Send + Sync>;
 
 /// A running spoke. Cheap to clone.
@@ -39,7 +34,7 @@ struct Inner {
     id: String,
     deployment: Deployment,
     /// By the hub's id.
-    hubs: AsyncMutex<HashMap<String, Writer<Link>>>,
+    hubs: AsyncMutex<HashMap<String, Outgoing>>,
     wanted: Mutex<Wanted>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -278,4 +273,9 @@ impl Spoke {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(task);
     }
+}
+
+/// The next event of a subscription.
+pub async fn next(events: &mut mpsc::UnboundedReceiver<Event>) -> Event {
+    timeout(Duration::from_secs(30), events.recv()).await.expect("an event in time").expect("a subscription")
 }

@@ -51,10 +51,8 @@ impl Vault {
     pub fn seal(&self, plain: &[u8]) -> Sealed {
         let (iv, salt) = (random(), random());
         let mut text = plain.to_vec();
-        let tag = self
-            .cipher(&salt)
-            .encrypt_inout_detached(&iv.into(), &[], text.as_mut_slice().into())
-            .unwrap();
+        let tag =
+            self.cipher(&salt).encrypt_inout_detached(&iv.into(), &[], text.as_mut_slice().into()).unwrap();
         Sealed { text, iv: iv.to_vec(), salt: salt.to_vec(), tag: tag.to_vec() }
     }
 
@@ -62,13 +60,7 @@ impl Vault {
         let known = self.derived.lock().unwrap().get(salt).copied();
         let key = known.unwrap_or_else(|| {
             let mut key = [0; 32];
-            pbkdf2::derive(
-                pbkdf2::PBKDF2_HMAC_SHA512,
-                self.rounds,
-                salt,
-                self.phrase.as_bytes(),
-                &mut key,
-            );
+            pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA512, self.rounds, salt, self.phrase.as_bytes(), &mut key);
             self.derived.lock().unwrap().insert(salt.to_vec(), key);
             key
         });

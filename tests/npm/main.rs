@@ -17,6 +17,7 @@ mod schedule;
 mod scratch;
 mod stack;
 mod subscribe;
+mod tables;
 mod unsubscribe;
 mod wait;
 mod wildcard;

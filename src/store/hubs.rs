@@ -1,8 +1,8 @@
 //! The hubs: where they listen, their epochs, their last sequence numbers.
 
 use sea_orm::{
-    ActiveModelTrait, ActiveValue::Set, ColumnTrait, DatabaseConnection, DbErr, EntityTrait, IntoActiveModel,
-    QueryFilter, QueryOrder, QuerySelect,
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, DbErr, EntityTrait, IntoActiveModel, QueryFilter,
+    QueryOrder, QuerySelect,
 };
 
 use super::{
@@ -11,6 +11,7 @@ use super::{
     marker,
     sql::{refused, signed, unsigned},
     time,
+    writer::Db,
 };
 use crate::event::Uid;
 
@@ -37,9 +38,11 @@ impl Store {
     /// Whatever the database says.
     pub async fn register_hub(&self, row: &HubRow) -> Result<u64, StoreError> {
         let refused = refused("register the hub");
-        let transaction = self.writer.begin().await.map_err(&refused)?;
-        let registered = register(transaction.db(), row).await;
-        transaction.end(registered).await.map(unsigned).map_err(refused)
+        let transaction = self.writer.begin_unfenced().await.map_err(&refused)?;
+        let registered = register(&transaction.db(), row).await;
+        let epoch = transaction.end(registered).await.map_err(refused)?;
+        self.writer.fence(&row.id, epoch);
+        Ok(unsigned(epoch))
     }
 
     /// Marks the hub as stopped.
@@ -53,7 +56,7 @@ impl Store {
         let done = hub::Entity::update_many()
             .set(change)
             .filter(hub::Column::Id.eq(id.as_str()))
-            .exec(transaction.db())
+            .exec(&transaction.db())
             .await;
         transaction.end(done).await.map(drop).map_err(refused)
     }
@@ -72,7 +75,7 @@ impl Store {
             .set(hub::ActiveModel { quit: Set(None), ..Default::default() })
             .filter(hub::Column::Id.eq(id.as_str()))
             .filter(hub::Column::Quit.is_not_null())
-            .exec(transaction.db())
+            .exec(&transaction.db())
             .await;
         transaction.end(done).await.map(|done| done.rows_affected > 0).map_err(refused)
     }
@@ -134,7 +137,7 @@ impl From<hub::Model> for HubRow {
     }
 }
 
-async fn register(db: &DatabaseConnection, row: &HubRow) -> Result<i64, DbErr> {
+async fn register(db: &Db<'_>, row: &HubRow) -> Result<i64, DbErr> {
     marker::set(db).await?;
     let id = row.id.to_string();
     let known = hub::Entity::find_by_id(id.clone()).one(db).await?;

@@ -1,11 +1,12 @@
 //! Whether an event has its outcome yet.
 
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder};
+use sea_orm::{ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder};
 
 use super::{
     AttemptRow, Store, StoreError,
+    engine::Ask,
     entity::{attempt, event, event_published},
-    sql::{fill, pieces, refused, rows_of, statement},
+    sql::{fill, pieces, refused, rows_of},
     time,
     trace::outcome,
 };
@@ -74,7 +75,7 @@ impl Store {
                    AND NOT EXISTS (SELECT 1 FROM v1_retry r WHERE r.event_id = e.id AND r.grp = ?) \
                    WHERE e.id = ? ORDER BY o.round DESC LIMIT 1";
         let values = vec![group.into(), group.into(), group.into(), id.as_str().into()];
-        let row = self.readers.query_one_raw(statement(sql, values)).await.map_err(&refused)?;
+        let row = self.readers.row(sql, values).await.map_err(&refused)?;
         let Some(row) = row else { return Err(StoreError::EventNotFound { id: id.clone() }) };
         let read = || {
             let Some(state) = row.try_get_by_index::<Option<String>>(0)? else { return Ok(None) };
@@ -124,7 +125,7 @@ impl Store {
             );
             let mut values = piece.iter().map(|id| id.as_str().into()).collect();
             fill(&mut values, piece.len(), 1);
-            for row in self.readers.query_all_raw(statement(sql, values)).await.map_err(&refused)? {
+            for row in self.readers.rows(sql, values).await.map_err(&refused)? {
                 let id: String = row.try_get_by_index(0).map_err(&refused)?;
                 over.push(EventId::from_stored(id));
             }

@@ -2,12 +2,13 @@
 
 mod groups;
 
-use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
+use sea_orm::{DbErr, EntityTrait};
 
 use super::{
     AttemptRow, Store, StoreError,
+    engine::Ask,
     entity::{attempt, event, event_published},
-    sql::{refused, statement, unsigned},
+    sql::{refused, unsigned},
     time,
 };
 use crate::{
@@ -85,7 +86,7 @@ impl Store {
 
     /// Oldest first.
     async fn attempts_shown(&self, id: &EventId) -> Result<Vec<attempt::Model>, DbErr> {
-        let sql = statement(ATTEMPTS, vec![id.as_str().into()]);
+        let sql = self.readers.engine().statement(ATTEMPTS, vec![id.as_str().into()]);
         let mut attempts = attempt::Entity::find().from_raw_sql(sql).all(&self.readers).await?;
         attempts.sort_unstable_by_key(|attempt| attempt.id);
         Ok(attempts)
@@ -94,7 +95,7 @@ impl Store {
     /// Whether the claim in the database is one of ours, not an npm spoke's.
     async fn is_claimed_here(&self, id: &EventId) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM v1_claim WHERE event_id = ?";
-        let row = self.readers.query_one_raw(statement(sql, vec![id.as_str().into()])).await;
+        let row = self.readers.row(sql, vec![id.as_str().into()]).await;
         row.map(|row| row.is_some()).map_err(refused("read a claim"))
     }
 

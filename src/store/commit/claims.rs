@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         Write, Written,
-        sql::{Script, fill, marks, pieces, rounded, rows_of, statement},
+        engine::{Ask, Engine},
+        sql::{Script, fill, marks, pieces, rounded, rows_of, update_from},
         time,
+        writer::Db,
     },
     Answer,
 };
@@ -19,11 +21,7 @@ const FORGOTTEN: u32 = 256;
 const OPEN: &str = "success IS NULL AND failed IS NULL AND orphan IS NULL";
 
 /// Makes the claims of the batch, and answers them. What is ours already stays so, for the later consumer.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     let mut claims: Vec<(&EventId, &Uid, i64)> = writes
         .iter()
         .filter_map(|write| match write {
@@ -38,7 +36,7 @@ pub(super) async fn write(
     claims.sort_by_key(|(id, ..)| *id);
     let mut ours = HashSet::with_capacity(claims.len());
     for piece in pieces(&claims) {
-        make(piece).run(db).await?;
+        make(piece, db.engine()).run(db).await?;
         ours.extend(made(db, piece).await?);
     }
     for (write, answer) in writes.iter().zip(answers) {
@@ -49,13 +47,13 @@ pub(super) async fn write(
     Ok(())
 }
 
-fn make(claims: &[(&EventId, &Uid, i64)]) -> Script {
-    let mut script = Script::default();
+fn make(claims: &[(&EventId, &Uid, i64)], engine: Engine) -> Script {
+    let mut script = Script::new(engine);
     script.add(
         &format!(
-            "DELETE FROM v1_claim WHERE event_id IN (SELECT c.event_id FROM v1_claim c JOIN event_published p \
-             ON p.event_id = c.event_id WHERE NOT (p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL) \
-             LIMIT {FORGOTTEN})"
+            "DELETE FROM v1_claim WHERE event_id IN (SELECT f.event_id FROM (SELECT c.event_id FROM v1_claim c \
+             JOIN event_published p ON p.event_id = c.event_id \
+             WHERE NOT (p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL) LIMIT {FORGOTTEN}) f)"
         ),
         [],
     );
@@ -70,29 +68,34 @@ fn make(claims: &[(&EventId, &Uid, i64)]) -> Script {
     );
     let mut values: Vec<Value> = Vec::with_capacity(rounded(claims.len()) * 3);
     for (id, consumer, at) in claims {
-        values.extend([id.as_str().into(), consumer.as_str().into(), time::text(*at).into()]);
+        values.extend([id.as_str().into(), consumer.as_str().into(), time::value(*at)]);
     }
     fill(&mut values, claims.len(), 3);
-    script.add(
-        &format!(
-            "UPDATE event_published SET consumed_spoke = coalesce(consumed_spoke, made.column3), \
-             consumer = made.column2 FROM {} AS made WHERE event_id = made.column1 AND {OPEN} \
-             AND EXISTS (SELECT 1 FROM v1_claim c WHERE c.event_id = made.column1)",
-            rows_of(claims.len(), 3)
+    let (sql, values) = update_from(
+        engine,
+        "event_published",
+        (
+            "consumed_spoke = coalesce(consumed_spoke, made.column3), consumer = made.column2".to_owned(),
+            Vec::new(),
         ),
-        values,
+        (format!("{} made", rows_of(claims.len(), 3)), values),
+        &format!(
+            "event_id = @id(made.column1) AND {OPEN} \
+             AND EXISTS (SELECT 1 FROM v1_claim c WHERE c.event_id = @id(made.column1))"
+        ),
     );
+    script.add(sql, values);
     script
 }
 
 /// Which of them are ours and can still take an outcome.
-async fn made(db: &DatabaseConnection, claims: &[(&EventId, &Uid, i64)]) -> Result<Vec<EventId>, DbErr> {
+async fn made(db: &Db<'_>, claims: &[(&EventId, &Uid, i64)]) -> Result<Vec<EventId>, DbErr> {
     let sql = format!(
         "SELECT p.event_id FROM event_published p JOIN v1_claim c ON c.event_id = p.event_id \
          WHERE p.event_id IN ({}) AND {OPEN}",
         marks(rounded(claims.len()))
     );
-    let rows = db.query_all_raw(statement(sql, ids(claims))).await?;
+    let rows = db.rows(sql, ids(claims)).await?;
     rows.iter().map(|row| row.try_get_by_index::<String>(0).map(EventId::from_stored)).collect()
 }
 

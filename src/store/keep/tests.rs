@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use super::*;
+use super::{super::sql::statement, *};
 use crate::{
     event::{Keep, Outcome, Pattern, Policy},
     store::{

@@ -54,7 +54,7 @@ async fn ran(store: &Store, names: &[&str], first: u64) -> Vec<super::super::sup
 }
 
 async fn number(store: &Store, query: &str) -> i64 {
-    let row = store.writer.raw().query_one_raw(statement(query, Vec::new())).await.unwrap().unwrap();
+    let row = store.writer.raw().row(query, Vec::new()).await.unwrap().unwrap();
     row.try_get_by_index(0).unwrap()
 }
 

@@ -52,7 +52,7 @@ async fn state(store: &Store, event_id: &str) -> String {
 }
 
 async fn number(store: &Store, query: &str) -> i64 {
-    let row = store.writer.raw().query_one_raw(statement(query, Vec::new())).await.unwrap().unwrap();
+    let row = store.writer.raw().row(query, Vec::new()).await.unwrap().unwrap();
     row.try_get_by_index(0).unwrap()
 }
 
@@ -253,7 +253,7 @@ async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_d
     let store = file(&in_file(&folder)).await;
     one(&store, schedule("e", now() - 1)).await.unwrap();
     let transaction = store.writer.begin().await.unwrap();
-    assert_eq!(run(transaction.db(), &[running("e", 7)], &hub()).await.unwrap().len(), 1);
+    assert_eq!(run(&transaction.db(), &[running("e", 7)], &hub()).await.unwrap().len(), 1);
     // The process ends here: nobody commits.
     drop(transaction);
     store.close().await;

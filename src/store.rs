@@ -163,6 +163,12 @@ impl Store {
         }
     }
 
+    /// Whether other hubs may use the database too: it stands on a server.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        !self.writer.engine().is_sqlite()
+    }
+
     /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last
     /// connection folds the write-ahead log into the database, which a reader may not.
     pub async fn close(self) {

@@ -144,7 +144,9 @@ async fn bring_up(
     since: Instant,
 ) -> Result<(Started, Running), HubError> {
     let name = config.hub.name.as_str();
-    let id = home.hub_id(name, &store.known_hubs().await?)?;
+    // On a server the ids that the database knows are those of other hubs.
+    let known = if store.is_shared() { Vec::new() } else { store.known_hubs().await? };
+    let id = home.hub_id(name, &known)?;
     tracing::Span::current().record("hub.id", id.as_str());
     let socket = listen(SocketAddr::new(config.hub.internal_ip, config.hub.internal_port)).await?;
     let address = socket.0;

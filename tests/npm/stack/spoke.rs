@@ -88,7 +88,8 @@ impl Spoke {
     /// Persists, and tells every hub; the event's id.
     pub async fn publish(&self, event: (&str, &str, &str), data: &str) -> String {
         let id = self.persist_published(event, data).await;
-        self.tell_published(event, &id).await;
+        let (domain, name, pid) = event;
+        self.tell(&["publish", domain, &id, name, pid]).await;
         id
     }
 
@@ -100,12 +101,7 @@ impl Spoke {
         id
     }
 
-    /// The records of a publish alone.
-    pub async fn tell_published(&self, (domain, name, pid): (&str, &str, &str), id: &str) {
-        self.tell(&["publish", domain, id, name, pid]).await;
-    }
-
-    /// `at`: UTC, whole seconds.
+    /// The three inserts; no hub is told. `at`: UTC, whole seconds.
     pub async fn schedule(&self, event: (&str, &str, &str), data: &str, at: &str) -> String {
         let id = self.persist_published(event, data).await;
         self.0.deployment.database.persist_scheduled(&id, at).await;

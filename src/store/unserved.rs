@@ -116,11 +116,13 @@ pub(super) fn page_query(
                s.event_id IS NULL AND p.consumed_spoke IS NULL AND p.success IS NULL AND p.failed IS NULL \
                AND p.orphan IS NULL \
                FROM (SELECT * FROM event_published @index(event_published_unserved) \
-               WHERE v1_hub IS NULL AND (published, event_id) > (@moment(?), ?) \
+               WHERE v1_hub IS NULL AND published >= @moment(?) AND (published, event_id) > (@moment(?), ?) \
                AND @ms(published) <= @now_ms - ? \
                ORDER BY published, event_id LIMIT ?) p \
                JOIN event e ON e.id = p.event_id LEFT JOIN event_scheduled s ON s.event_id = p.event_id \
                ORDER BY p.published, p.event_id";
     let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-    (sql.to_owned(), vec![published.into(), id.into(), age.into(), signed(limit as u64).into()])
+    // The first condition says no more than the second, but MySQL finds no range in a comparison of rows.
+    let bound = published.clone();
+    (sql.to_owned(), vec![bound.into(), published.into(), id.into(), age.into(), signed(limit as u64).into()])
 }

@@ -29,7 +29,7 @@ fn seconds_are_rounded_up_and_stay_in_the_calendar() {
 
 #[tokio::test]
 async fn what_is_due_comes_in_order_to_the_millisecond_whoever_scheduled_it() {
-    let store = memory().await;
+    let store = fresh().await;
     let at = AT - AT % 1_000;
     let ours = [("c", at + 700), ("a", at + 300), ("b", at + 300), ("later", at + 60_000)];
     store.commit(ours.map(|(id, due)| schedule(id, due)).into()).await;
@@ -54,7 +54,7 @@ async fn what_is_due_comes_in_order_to_the_millisecond_whoever_scheduled_it() {
 
 #[tokio::test]
 async fn dates_that_are_none_hold_up_nobody() {
-    let store = memory().await;
+    let store = fresh().await;
     let insert = "INSERT INTO event (id, domain, pid, name, data) VALUES ('bad', 'd', 'p', 'n', '1'); \
                   INSERT INTO event_scheduled (event_id, scheduled) VALUES ('bad', '0000 soon')";
     sql(&store, insert).await;
@@ -65,7 +65,7 @@ async fn dates_that_are_none_hold_up_nobody() {
 
 #[tokio::test]
 async fn the_database_tells_its_time() {
-    let store = memory().await;
+    let store = fresh().await;
     let before = time::now();
     let now = store.clock().await.unwrap();
     assert!((before..=time::now()).contains(&now), "{before} {now}");
@@ -73,7 +73,7 @@ async fn the_database_tells_its_time() {
 
 #[tokio::test]
 async fn a_page_of_what_is_due_uses_its_index() {
-    let store = memory().await;
+    let store = fresh().await;
     let (text, values) = due_query(AT, 100);
     let rows = store.writer.raw().rows(format!("EXPLAIN QUERY PLAN {text}"), values).await.unwrap();
     let plan: Vec<String> = rows.iter().map(|row| row.try_get_by_index(3).unwrap()).collect();

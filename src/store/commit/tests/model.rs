@@ -261,7 +261,7 @@ fn word(answer: &Answer) -> String {
 }
 
 async fn agree(batches: &[Vec<Step>]) {
-    let store = memory().await;
+    let store = fresh().await;
     let mut model = Model::default();
     let mut seq = 0;
     for batch in batches {

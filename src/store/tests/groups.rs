@@ -80,6 +80,10 @@ async fn retries_come_by_time_and_the_next_is_told() {
 #[tokio::test]
 async fn dead_events_are_listed_page_by_page_with_their_reason() {
     let store = fresh().await;
+    let none = store.dead_page(&hub(), &dead_in("mail"), "", 2).await.unwrap_err();
+    assert_eq!(none.code(), crate::event::code::GROUP_NOT_FOUND);
+    let settings = crate::wire::GroupSettings::default();
+    one(&store, Write::SetGroup { name: "mail".into(), settings, at: AT }).await.unwrap();
     some(&store, 1..=130).await;
     for group in ["", "mail"] {
         let row = |n: u64, number, reason: &str| AttemptRow {

@@ -11,9 +11,18 @@ fn done(answer: Answer) -> Redriven {
     }
 }
 
+/// The group `mail`, which nobody consumes yet.
+fn mail() -> Write {
+    Write::SetGroup { name: "mail".into(), settings: GroupSettings::default(), at: AT }
+}
+
 #[tokio::test]
 async fn a_redrive_opens_a_new_round_and_keeps_the_old_one() {
     let store = fresh().await;
+    for what in [None, Some("e")] {
+        assert_eq!(code_of(&one(&store, redrive("mail", what)).await), code::GROUP_NOT_FOUND);
+    }
+    one(&store, mail()).await.unwrap();
     store.commit(vec![publish(event("e"), 1), publish(event("f"), 2)]).await;
     for group in ["", "mail"] {
         let key = GroupKey { name: group, round: 1 };
@@ -59,6 +68,7 @@ async fn a_redrive_opens_a_new_round_and_keeps_the_old_one() {
 #[tokio::test]
 async fn all_that_match_are_redriven_in_parts_and_none_twice() {
     let store = fresh().await;
+    one(&store, mail()).await.unwrap();
     let name = |n: u64| if n.is_multiple_of(2) { "now.paid" } else { "now.created" };
     let events = (1..=9).map(|n| {
         let event = Event { name: Name::parse(name(n)).unwrap(), ..event(&format!("e{n}")) };

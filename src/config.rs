@@ -152,6 +152,8 @@ pub struct LimitSettings {
     pub journal_batch: u32,
     /// What may wait in memory to be written, and as much again to be delivered.
     pub queue_bytes: u64,
+    /// Events that wait in memory for consumers, of all bindings together.
+    pub pending_bytes: u64,
 }
 
 impl LimitSettings {
@@ -336,6 +338,7 @@ impl Default for LimitSettings {
             late_bytes: 16 * MIB,
             journal_batch: 256,
             queue_bytes: 256 * MIB,
+            pending_bytes: 64 * MIB,
         }
     }
 }

@@ -20,8 +20,8 @@ pub use actors::{ActorReport, ActorsReport, Told};
 pub use hub::HubMetrics;
 pub use instrument::{Counter, Gauge, Histogram};
 pub use label::{
-    ActorKind, Counters, CutReason, Dialect, Ended, Gauges, HandshakeFault, Label, ReadyState, Refusal,
-    Removed,
+    ActorKind, Counters, CutReason, Dialect, Ended, Gauges, GroupKind, HandshakeFault, Label, ReadyState,
+    Refusal, Removed,
 };
 pub use meter::{MessageMeter, Meter};
 pub use readiness::Readiness;

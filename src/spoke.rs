@@ -57,6 +57,7 @@ mod recurring;
 mod renewal;
 mod request;
 mod schedule;
+mod schedules;
 mod session;
 mod state;
 mod subscriber;
@@ -111,6 +112,7 @@ pub use self::{
     recurring::{RanNow, Recurred, Recurrence, RecurringDetails, RecurringReader},
     renewal::{RenewError, Renewal},
     schedule::{Schedule, Scheduled},
+    schedules::ScheduleReader,
     subscriber::{Subscriber, SubscriberCounts},
     subscription::{Delivery, Subscription},
     time::Timestamp,

@@ -9,6 +9,7 @@
 
 mod backlog;
 mod bindings;
+mod census;
 mod certificates;
 mod commit;
 mod damage;
@@ -56,6 +57,7 @@ use std::{
 };
 
 pub use backlog::{OpenMark, OpenMarks};
+pub use census::{Census, Retrying};
 pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::Counts;

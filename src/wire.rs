@@ -12,6 +12,7 @@
 //!   size in memory.
 
 mod answer;
+mod bounds;
 mod codec;
 mod encode;
 mod fields;
@@ -23,12 +24,14 @@ mod query;
 mod recurring;
 mod reply;
 mod request;
+mod schedules;
 mod since;
 #[cfg(test)]
 mod tests;
 mod wanted;
 
 pub use answer::*;
+pub use bounds::{LEASE_MS, LONGEST_DELAY_MS, lease_ms};
 pub use codec::{Limits, Reader, Record, RecordError};
 pub use encode::{ControlCharacter, MAX_CLIENT_CHARS, MAX_FREE_TEXT, claim_head, event_head, event_tail};
 pub use fields::RecordFault;
@@ -38,6 +41,7 @@ pub use message::*;
 pub use query::*;
 pub use recurring::*;
 pub use request::ParseLimits;
+pub use schedules::{ScheduledEvent, SchedulesQuery};
 pub use since::{RemovedEvents, Since, SubscribeOptions};
 
 /// The byte that the hub sends alone after the handshake: the link is ready.

@@ -7,6 +7,7 @@ mod reader;
 mod reads;
 mod renewal;
 mod replays;
+mod seats;
 mod session;
 mod v1;
 mod waits;

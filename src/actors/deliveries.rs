@@ -3,6 +3,7 @@
 mod back_off;
 mod binding;
 mod budget;
+mod census;
 mod changes;
 mod consumer;
 mod count;
@@ -23,6 +24,7 @@ mod outcomes;
 mod pages;
 mod pending;
 mod policy;
+mod removal;
 mod retries;
 mod retrying;
 mod snapshot;
@@ -32,6 +34,7 @@ mod start;
 mod tests;
 mod tick;
 mod tokens;
+mod windows;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -52,13 +55,16 @@ pub use policy::Policy;
 
 use self::{
     budget::Budget,
+    census::Counted,
     consumer::ConsumerKey,
     effects::{Effects, claim_lost},
     feeds::Feeds,
     groups::{Groups, Shared},
     letters::Letters,
     outcomes::Outcomes,
+    removal::Removals,
     tokens::Tokens,
+    windows::Windows,
 };
 use super::{
     clock::Now,
@@ -89,6 +95,9 @@ pub struct DeliveriesConfig {
     /// The most bytes that all consumers of a link may hold un-acked; each may hold one event all the same. Less
     /// than what may wait to be sent on a link, which is cut beyond.
     pub link_bytes: usize,
+    /// The most bytes of events that wait in memory for consumers, of all bindings together; each may have one event all
+    /// the same.
+    pub pending_bytes: usize,
     /// How long a claim is held without a word of its holder, if it doesn't ask for another time.
     pub lease: Duration,
     /// The most bytes of an event's data.
@@ -119,7 +128,7 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 /// - **Sends**: claims, answers and npm records into the links' outlets; word of outcomes to the waits of links;
 ///   outcomes, attempts, claims of shared events, bindings, cursors and changes of groups to the journal.
 /// - **Capacity**: connections offer and refuse their request when the mailbox is full; claims are bounded by
-///   credit; what doesn't fit a binding's window stays in the database and is read in pages.
+///   credit; what doesn't fit a binding's window, or the bound of all windows, stays in the database and is read in pages.
 /// - **On failure**: the core restarts as one; claims are void, events without an outcome are read again, and counted.
 #[derive(Debug)]
 pub struct Deliveries {
@@ -139,8 +148,10 @@ pub struct Deliveries {
     making: HashMap<Option<GroupName>, usize>,
     /// Groups that are being changed otherwise, or removed.
     changing: HashSet<Option<GroupName>>,
+    removals: Removals,
     /// What waits is being counted.
     counting: bool,
+    counted: Counted,
     ticks: u32,
     /// When the timer of leases and retries runs out, by the steady clock.
     timer: Option<(SpawnHandle, u64)>,
@@ -192,6 +203,7 @@ impl Deliveries {
         let shared = Shared {
             tokens: Tokens::after(epoch.saturating_mul(TOKENS_PER_EPOCH)),
             budget: Budget::new(config.link_bytes),
+            windows: Windows::new(config.pending_bytes),
             letters: Letters::new(config.data_bytes),
             seed: epoch ^ head,
             head,
@@ -223,7 +235,9 @@ impl Deliveries {
             joins: 0,
             making: HashMap::new(),
             changing: HashSet::new(),
+            removals: Removals::default(),
             counting: false,
+            counted: Counted::default(),
             ticks: 0,
             timer: None,
             awaited: Outcomes::default(),
@@ -232,7 +246,8 @@ impl Deliveries {
     }
 
     /// Does what the group decided.
-    fn apply(&mut self, effects: Effects, ctx: &mut Context<Self>) {
+    fn apply(&mut self, mut effects: Effects, ctx: &mut Context<Self>) {
+        self.removals.hold_back(&mut effects);
         let hub = self.metrics.hub();
         for (outlet, claims) in effects.claims.into_values() {
             hub.claims.add(claims.len() as u64);
@@ -253,6 +268,9 @@ impl Deliveries {
         hub.reoffered.add(effects.returned);
         self.show_pending();
         hub.in_flight.set_len(self.groups.in_flight());
+        let windows = self.groups.windows();
+        hub.windows.set_len(windows.held());
+        hub.windows_refused.add(windows.take_refused());
         for finish in &effects.finishes {
             let Finish { event_id, outcome, consumer, .. } = finish;
             tracing::trace!(event.id = %event_id, spoke.id = %consumer, ?outcome, "ended");

@@ -308,6 +308,12 @@ pub(super) static SETTINGS: &[Setting] = &[
         "What may wait in memory to be written, and as much again to be delivered"
     ),
     setting!(
+        "limits.pending_bytes",
+        limits.pending_bytes,
+        form::bytes().within(64 * 1_024, 1_024 * GIB),
+        "Events that wait in memory for consumers, of all groups together; one for each pair of patterns always fits"
+    ),
+    setting!(
         "certificates.root",
         certificates.root,
         form::duration().within(HOUR, 36_500 * DAY),

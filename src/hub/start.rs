@@ -357,6 +357,7 @@ fn core_parts(
             credit: limits.credit,
             credit_bytes: clamp(limits.credit_bytes),
             link_bytes: clamp(limits.outbound_bytes) / 2,
+            pending_bytes: clamp(limits.pending_bytes),
             lease: limits.lease,
             data_bytes: clamp(limits.data_bytes),
             policy: Policy {

@@ -2,7 +2,9 @@
 
 use super::{
     instrument::{Counter, Gauge, Histogram},
-    label::{Counters, CutReason, Dialect, Ended, Gauges, HandshakeFault, ReadyState, Refusal, Removed},
+    label::{
+        Counters, CutReason, Dialect, Ended, Gauges, GroupKind, HandshakeFault, ReadyState, Refusal, Removed,
+    },
 };
 
 /// The hub's own numbers. Actors write to the fields, each of which is a few atomics.
@@ -57,6 +59,16 @@ pub struct HubMetrics {
     pub pending: Gauge,
     /// How long the oldest event of any group has been waiting or in somebody's hands, in seconds.
     pub oldest_pending: Gauge,
+    /// Events that wait for their next attempt, once for each group: as of the last count.
+    pub retrying: Gauges<GroupKind>,
+    /// Events that failed for good and weren't redriven, once for each group: as of the last count.
+    pub dead: Gauges<GroupKind>,
+    /// Events without outcome that no binding of the default group wants: as of the last count.
+    pub orphans_waiting: Gauge,
+    /// Bytes of events that wait in memory for consumers.
+    pub windows: Gauge,
+    /// Times that such an event found no room.
+    pub windows_refused: Counter,
     /// Events that consumers hold, once for each group.
     pub in_flight: Gauge,
     /// Scheduled events whose time is yet to come, as of the last count and what happened since.
@@ -148,6 +160,11 @@ impl HubMetrics {
             orphans: Counter::default(),
             pending: Gauge::default(),
             oldest_pending: Gauge::default(),
+            retrying: Gauges::default(),
+            dead: Gauges::default(),
+            orphans_waiting: Gauge::default(),
+            windows: Gauge::default(),
+            windows_refused: Counter::default(),
             in_flight: Gauge::default(),
             schedules_waiting: Gauge::default(),
             schedules_executed: Counter::default(),

@@ -216,6 +216,16 @@ labels! {
 }
 
 labels! {
+    /// The default group, or any of the others.
+    GroupKind {
+        /// The one without a name.
+        Default = "default",
+        /// All that have one, together.
+        Named = "named",
+    }
+}
+
+labels! {
     /// How an event stood that retention removed.
     Removed {
         /// Each group ended it well.

@@ -86,7 +86,12 @@ definitions! {
     OUTCOMES: Counter "eventflow_outcomes" {"outcome"} "Outcomes recorded.";
     ORPHANS: Counter "eventflow_events_orphaned" "Events that matched no binding of the default group when dispatched.";
     PENDING: Gauge "eventflow_events_pending" "Events that wait for a consumer, once for each group.";
-    OLDEST_PENDING: Gauge "eventflow_oldest_pending_seconds" "Since when the oldest event waits or is in a consumer's hands, in any group; 0: none does.";
+    OLDEST_PENDING: Gauge "eventflow_oldest_pending_seconds" "Since when the oldest event waits, for a consumer or a retry, or is in a consumer's hands, in any group; 0: none does.";
+    RETRYING: Gauge "eventflow_events_retrying" {"group"} "Events that wait for their next attempt, once for each group, up to 100,000.";
+    DEAD: Gauge "eventflow_events_dead" {"group"} "Events that failed for good and weren't redriven, once for each group, up to 100,000.";
+    ORPHANS_WAITING: Gauge "eventflow_orphans" "Events without outcome that no binding of the default group wants, among the oldest 50,000.";
+    WINDOWS: Gauge "eventflow_pending_memory" ["bytes"] "Bytes of events that wait in memory for consumers, in all bindings together.";
+    WINDOWS_REFUSED: Counter "eventflow_pending_memory_refused" "Times that such an event found no room in memory and was left in the database.";
     IN_FLIGHT: Gauge "eventflow_events_in_flight" "Events that consumers hold, once for each group.";
     WAITS: Gauge "eventflow_waits" "Events and outcomes that links wait for.";
 

@@ -124,6 +124,11 @@ impl Renderer {
         out.counter(names::ORPHANS, &hub.orphans)?;
         out.gauge(names::PENDING, &hub.pending)?;
         out.gauge(names::OLDEST_PENDING, &hub.oldest_pending)?;
+        out.gauges(names::RETRYING, &hub.retrying)?;
+        out.gauges(names::DEAD, &hub.dead)?;
+        out.gauge(names::ORPHANS_WAITING, &hub.orphans_waiting)?;
+        out.gauge(names::WINDOWS, &hub.windows)?;
+        out.counter(names::WINDOWS_REFUSED, &hub.windows_refused)?;
         out.gauge(names::IN_FLIGHT, &hub.in_flight)?;
         out.gauge(names::SCHEDULES, &hub.schedules_waiting)?;
         out.counter(names::SCHEDULES_EXECUTED, &hub.schedules_executed)?;

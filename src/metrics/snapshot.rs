@@ -113,6 +113,16 @@ pub struct HubSnapshot {
     pub orphans: u64,
     pub pending: i64,
     pub oldest_pending: i64,
+    /// Events that wait for their next attempt.
+    pub retrying: BTreeMap<&'static str, i64>,
+    /// Events that failed for good and weren't redriven.
+    pub dead: BTreeMap<&'static str, i64>,
+    /// Events without outcome that no binding of the default group wants.
+    pub orphans_waiting: i64,
+    /// Bytes of events that wait in memory for consumers.
+    pub windows_bytes: i64,
+    /// Times that a window had no room for one.
+    pub windows_refused: u64,
     pub in_flight: i64,
     pub schedules_waiting: i64,
     pub schedules_executed: u64,
@@ -185,6 +195,11 @@ impl Metrics {
             orphans: hub.orphans.get(),
             pending: hub.pending.get(),
             oldest_pending: hub.oldest_pending.get(),
+            retrying: gauges(&hub.retrying),
+            dead: gauges(&hub.dead),
+            orphans_waiting: hub.orphans_waiting.get(),
+            windows_bytes: hub.windows.get(),
+            windows_refused: hub.windows_refused.get(),
             in_flight: hub.in_flight.get(),
             schedules_waiting: hub.schedules_waiting.get(),
             schedules_executed: hub.schedules_executed.get(),

@@ -58,6 +58,18 @@ pub enum RuleError {
         /// Between which bounds, if there are any.
         bounds: &'static str,
     },
+    /// It would begin when databases know no dates any more.
+    #[error(
+        "the schedule starts {start} ms after 1970, which is after the year 9999: give a start before, in milliseconds since \
+         1970 (UTC)"
+    )]
+    Start {
+        /// What was asked for, in milliseconds since 1970.
+        start: i64,
+    },
+    /// It is over before it begins.
+    #[error("the schedule ends before it starts: give an end that is later, or none")]
+    Bounds,
     /// Longer than a rule may be.
     #[error(
         "the rule has {length} characters, at most {} are taken: split it into several schedules",
@@ -92,6 +104,7 @@ impl RuleError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Zone { .. } => code::INVALID_ZONE,
+            Self::Start { .. } | Self::Bounds => code::SCHEDULE_INVALID_DATE,
             _ => code::INVALID_RULE,
         }
     }

@@ -112,8 +112,8 @@ impl Spoke {
     ///
     /// What is scheduled and hasn't run stands in no log and stays: [`Spoke::cancel`] removes it.
     ///
-    /// *In doubt*: if the link is lost before the answer, the hub is asked again, and the number is only of those that
-    /// were left by then.
+    /// *In doubt*: if the link is lost before the answer, it may be done, or in part, or not, and isn't asked again, since
+    /// that would take what was published meanwhile too: [`ChangeError::LinkLost`].
     ///
     /// ```no_run
     /// # async fn example(spoke: eventflow::spoke::Spoke) -> Result<(), Box<dyn std::error::Error>> {
@@ -124,7 +124,7 @@ impl Spoke {
     /// ```
     ///
     /// # Errors
-    /// `E_EVENTFLOW_NOT_ALLOWED` if the hub's settings forbid it.
+    /// `E_EVENTFLOW_NOT_ALLOWED` if the hub's settings forbid it; [`ChangeError::LinkLost`].
     pub async fn delete_log(&self, domain: &str, pid: &str) -> Result<u64, ChangeError> {
         let what = Deletion::Log { domain: Domain::parse(domain)?, pid: Pid::parse(pid)? };
         match self.inner.port.change(Query::Delete(what)).await? {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     event::{Event, Fault, Retry, code},
-    wire::retry_ms,
+    wire::lease_ms,
 };
 
 /// The shortest wait before a hub that couldn't settle a claim is asked again.
@@ -80,14 +80,16 @@ impl Claim {
         self.hold.clone()
     }
 
-    /// Holds the claim for so long from now on, within 1 second and 1 hour, even if nothing is heard of this program
+    /// Holds the claim for so long from now on, 1 second to 1 hour, even if nothing is heard of this program
     /// meanwhile: before something that blocks its threads, say. Otherwise there is no need to: the lease is extended
     /// by itself, from here on when two thirds of it are left.
     ///
     /// # Errors
-    /// [`SettleError::ClaimLost`], [`SettleError::LinkLost`]: it is lost already.
+    /// [`SettleError::ClaimLost`], [`SettleError::LinkLost`]: it is lost already. [`SettleError::Refused`] if the time is out of
+    /// range: the claim is held as before.
     pub async fn extend(&self, time: Duration) -> Result<(), SettleError> {
-        let (claim, lease) = (self.id, retry_ms(time));
+        let lease = lease_ms(time).map_err(SettleError::Refused)?;
+        let claim = self.id;
         Ok(self.port.ask(|answer| Command::Extend { claim, lease, answer }).await?)
     }
 

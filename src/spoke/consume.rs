@@ -9,11 +9,8 @@ use super::{
 };
 use crate::{
     event::{Fault, Group, Pattern},
-    wire::{ConsumeOptions, StartAt, retry_ms},
+    wire::{ConsumeOptions, StartAt, lease_ms},
 };
-
-/// Leases that a hub takes.
-const LEASES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
 
 /// What to consume and how much at once.
 ///
@@ -81,11 +78,11 @@ impl Consume {
         self
     }
 
-    /// How long the hub lets a claim without a word of this program be, within 1 second and 1 hour, before it offers the
+    /// How long the hub lets a claim without a word of this program be, 1 second to 1 hour (else the consumer is refused), before it offers the
     /// event to somebody else; by default as the hub says. It bounds how long an event waits whose consumer hangs, not
     /// how long a handler may take: the lease is extended by itself for as long as this program lives.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease.clamp(LEASES.0, LEASES.1));
+        self.lease = Some(lease);
         self
     }
 
@@ -108,7 +105,7 @@ impl Consume {
             domain: Pattern::parse(self.domain)?,
             name: Pattern::parse(self.name)?,
             options: ConsumeOptions {
-                lease: self.lease.map(retry_ms),
+                lease: self.lease.map(lease_ms).transpose().map_err(ConsumeError::Refused)?,
                 from: self.from,
                 ..ConsumeOptions::new(credit, self.concurrency)
             },

@@ -149,8 +149,11 @@ impl ConsumerGroup {
 
     /// Removes one of its bindings, named by its patterns: nothing is kept for it any more.
     ///
+    /// *In doubt*: if the link is lost before the answer, it may be done or not, and isn't asked again, since by then a
+    /// consumer that came back may have made it anew: [`GroupError::LinkLost`]. Look at [`ConsumerGroup::backlog`].
+    ///
     /// # Errors
-    /// As [`ConsumerGroup::seek`]; [`GroupError::Pattern`] if a pattern breaks the rules.
+    /// As [`ConsumerGroup::seek`]; [`GroupError::LinkLost`]; [`GroupError::Pattern`] if a pattern breaks the rules.
     pub async fn unbind(&self, domain: &str, name: &str) -> Result<(), GroupError> {
         let (domain, name) = (Pattern::parse(domain)?, Pattern::parse(name)?);
         self.change(GroupAction::Unbind { domain, name }).await.map(drop)

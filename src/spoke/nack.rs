@@ -3,7 +3,7 @@
 use std::{iter, time::Duration};
 
 use super::BoxError;
-use crate::wire::{NackOptions, retry_ms};
+use crate::wire::{LONGEST_DELAY_MS, NackOptions, retry_ms};
 
 /// The most bytes of a reason that are sent.
 const MAX_REASON: usize = 8 << 10;
@@ -48,8 +48,8 @@ impl Nack {
         Self { reason: reason.into(), next: Next::BackOff }
     }
 
-    /// The next attempt waits at least so long, whatever the group's back-off says; whole milliseconds are sent. It
-    /// counts as any other towards the group's `max_attempts`.
+    /// The next attempt waits at least so long, 30 days at most, whatever the group's back-off says; whole milliseconds are
+    /// sent, and a wait that is longer is one of 30 days. It counts as any other towards the group's `max_attempts`.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { next: Next::After(delay), ..self }
@@ -65,7 +65,7 @@ impl Nack {
         let Self { mut reason, next } = self;
         reason.truncate(reason.floor_char_boundary(MAX_REASON));
         let delay = match next {
-            Next::After(delay) => Some(retry_ms(delay)),
+            Next::After(delay) => Some(retry_ms(delay).min(LONGEST_DELAY_MS)),
             Next::BackOff | Next::Never => None,
         };
         NackOptions { reason, delay, is_final: next == Next::Never }

@@ -8,7 +8,7 @@ use crate::{
     event::{Domain, EventId, Fault, Group, RecurringName, code},
     wire::{
         Answer, Association, BacklogQuery, DeadQuery, Deletion, GroupAction, LogQuery, OutcomeOptions, Recur,
-        RecurChange, Redrive, Req, Request, Wait,
+        RecurChange, Redrive, Req, Request, SchedulesQuery, Wait,
     },
 };
 
@@ -43,6 +43,11 @@ pub(super) enum Query {
     Recur(Box<Recur>),
     RecurChange(RecurringName, RecurChange),
     RecurRun(RecurringName, EventId),
+    Schedules {
+        query: SchedulesQuery,
+        page: String,
+        limit: u32,
+    },
     RecurList {
         page: String,
         limit: u32,
@@ -79,6 +84,7 @@ impl Query {
             Query::Recur(recur) => Request::Recur { req, recur },
             Query::RecurChange(name, change) => Request::RecurChange { req, name, change },
             Query::RecurRun(name, id) => Request::RecurRun { req, name, id },
+            Query::Schedules { query, page, limit } => Request::Schedules { req, query, page, limit },
             Query::RecurList { page, limit } => Request::RecurList { req, page, limit },
             Query::RecurShow { name, runs } => Request::RecurShow { req, name, runs },
             Query::Associate(id, with) => Request::Associate { req, id, with },
@@ -106,10 +112,16 @@ impl Query {
         )
     }
 
-    /// Whether it may be sent again when the link is lost before its answer. What waits by then, and a group that
-    /// somebody has made anew, isn't what was meant.
+    /// Whether it may be sent again when the link is lost before its answer. What waits by then, what a log has got since,
+    /// a group or a binding that somebody has made anew (consumers that come back do) isn't what was meant; and "none was
+    /// there" is no true answer to whom it was done for. What has a name that only its owner gives, a recurring schedule, is
+    /// removed whenever it is asked.
     pub(super) fn is_repeatable(&self) -> bool {
-        !matches!(self, Query::Group(_, GroupAction::Purge {} | GroupAction::Remove {}))
+        !matches!(
+            self,
+            Query::Group(_, GroupAction::Purge {} | GroupAction::Remove {} | GroupAction::Unbind { .. })
+                | Query::Delete(Deletion::Log { .. })
+        )
     }
 
     /// The answer that a refusal stands for once it was asked twice: what is to be taken away is gone, most likely
@@ -170,9 +182,8 @@ impl Port {
             {
                 ChangeError::NotFound { id }
             }
-            (Unanswered::Failed(Failure::Refused(fault) | Failure::LinkLost(fault)), _) => {
-                ChangeError::Refused(fault)
-            }
+            (Unanswered::Failed(Failure::LinkLost(fault)), _) => ChangeError::LinkLost(fault),
+            (Unanswered::Failed(Failure::Refused(fault)), _) => ChangeError::Refused(fault),
         })
     }
     /// Asks about a group, or for a change of it; `group` is what it is called.

@@ -28,7 +28,7 @@ impl Store {
     /// empty: that was the last. A page may be empty though there is a next one.
     ///
     /// # Errors
-    /// [`StoreError::InvalidPage`] if `page` comes from another query, or whatever the database says.
+    /// [`StoreError::GroupNotFound`], [`StoreError::InvalidPage`] if `page` comes from another query, or whatever the database says.
     pub async fn dead_page(
         &self,
         hub: &Uid,
@@ -43,6 +43,9 @@ impl Store {
         };
         let rows = DeadRows { hub, group: query.group.as_deref().unwrap_or("") };
         let refused = refused("list dead events");
+        if !rows.group.is_empty() && page.is_empty() && !self.has_group(rows.group).await.map_err(&refused)? {
+            return Err(StoreError::GroupNotFound { group: rows.group.to_owned() });
+        }
         let (found, scanned) = self.dead(rows, query, after, limit.max(1)).await.map_err(refused)?;
         let wanted = |dead: &Dead| {
             query.domain.as_ref().is_none_or(|domain| domain.matches(&dead.domain))
@@ -65,6 +68,11 @@ impl Store {
         }
         let token = next.map(|seq| DeadKey { query: asked, seq }.to_string());
         Ok((page, token.unwrap_or_default()))
+    }
+
+    async fn has_group(&self, name: &str) -> Result<bool, DbErr> {
+        let row = self.readers.row("SELECT 1 FROM v1_group WHERE name = ?", vec![name.into()]).await?;
+        Ok(row.is_some())
     }
 
     /// Dead events with their numbers, narrowed by what SQL can tell of patterns; besides, up to where that is all, if

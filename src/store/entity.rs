@@ -16,7 +16,6 @@ pub mod event_cpid;
 pub mod event_eid;
 pub mod event_published;
 pub mod event_scheduled;
-pub mod hub;
 pub mod hub_epoch;
 pub mod hub_seq;
 pub mod log;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::StoreError;
 use crate::{
     event::{Domain, EventId, Pid, Uid},
-    wire::{DeadQuery, LogQuery},
+    wire::{DeadQuery, LogQuery, SchedulesQuery},
 };
 
 /// The last event of a page of a log.
@@ -27,6 +27,17 @@ pub struct PidKey {
     /// What was asked for.
     pub(super) query: Query,
     pub(super) pid: Pid,
+}
+
+/// The last event of a page of what is scheduled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ScheduleKey {
+    /// What was asked for.
+    pub(super) query: Query,
+    /// As it stands in the column `scheduled`, by which it is sorted first.
+    pub(super) scheduled: String,
+    pub(super) due: i64,
+    pub(super) id: EventId,
 }
 
 /// Up to where dead events were looked at.
@@ -63,6 +74,11 @@ pub(super) fn pid_query(domain: &Domain) -> Query {
 /// Of which group, domains and names, on which hub.
 pub(super) fn dead_query(hub: &Uid, query: &DeadQuery) -> Query {
     digest(format!("dead {hub:?} {query:?}").as_bytes())
+}
+
+/// Of which domains, names and times.
+pub(super) fn schedules_query(query: &SchedulesQuery) -> Query {
+    digest(format!("schedules {query:?}").as_bytes())
 }
 
 fn digest(bytes: &[u8]) -> [u8; DIGEST] {
@@ -146,6 +162,40 @@ impl FromStr for DeadKey {
     }
 }
 
+impl fmt::Display for ScheduleKey {
+    /// The page token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = self.query.to_vec();
+        bytes.extend_from_slice(&self.due.to_be_bytes());
+        bytes.extend_from_slice(self.scheduled.as_bytes());
+        // No text of a time has one.
+        bytes.push(0);
+        bytes.extend_from_slice(self.id.as_bytes());
+        write(bytes, f)
+    }
+}
+
+impl FromStr for ScheduleKey {
+    type Err = StoreError;
+
+    /// Reads a page token. Whether it belongs to a query turns out when it is used there.
+    fn from_str(token: &str) -> Result<Self, StoreError> {
+        let key = || {
+            let bytes = read(token)?;
+            let (query, rest) = bytes.split_first_chunk::<DIGEST>()?;
+            let (due, rest) = rest.split_first_chunk::<8>()?;
+            let (scheduled, id) = std::str::from_utf8(rest).ok()?.split_once('\0')?;
+            Some(Self {
+                query: *query,
+                scheduled: scheduled.to_owned(),
+                due: i64::from_be_bytes(*due),
+                id: EventId::from_stored(id.to_owned()),
+            })
+        };
+        key().ok_or(StoreError::InvalidPage)
+    }
+}
+
 /// The bytes and their digest, hexadecimal.
 fn write(mut bytes: Vec<u8>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let sum = digest(&bytes);
@@ -185,6 +235,10 @@ mod tests {
         let query = pid_query(&Domain::parse("orders").unwrap());
         let key = PidKey { query, pid: Pid::parse("order-1").unwrap() };
         assert_eq!(key.to_string().parse::<PidKey>().unwrap(), key);
+        let query = schedules_query(&SchedulesQuery::default());
+        let scheduled = "2026-11-30 09:25:12".to_owned();
+        let key = ScheduleKey { query, scheduled, due: -1, id: EventId::parse("e-1").unwrap() };
+        assert_eq!(key.to_string().parse::<ScheduleKey>().unwrap(), key);
     }
 
     #[test]

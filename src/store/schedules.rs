@@ -1,4 +1,6 @@
-//! Reading schedules: what is due, and when an event is or was.
+//! Reading schedules: what is due, what waits for its time, and when an event is or was.
+
+mod list;
 
 use sea_orm::{DbErr, QueryResult, Value};
 

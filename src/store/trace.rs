@@ -8,13 +8,16 @@ use super::{
     AttemptRow, Store, StoreError,
     engine::Ask,
     entity::{attempt, event, event_published},
-    sql::{refused, unsigned},
+    sql::{refused, signed, unsigned},
     time,
 };
 use crate::{
-    event::{Event, EventId, Uid},
-    wire::Trace,
+    event::{Domain, Eid, Event, EventId, Pid, Uid},
+    wire::{Association, Trace},
 };
+
+/// Associations of one kind that a trace shows.
+const ASSOCIATIONS: u64 = 100;
 
 /// The last attempts of an event in each group, at most 20 of one and 100 in all, so that a trace fits into a record
 /// whatever their texts are. Where that doesn't do for all groups, each is shown its last ones first.
@@ -40,7 +43,7 @@ impl Store {
             .map_err(&refused)?;
         let Some((event, published)) = found else { return Ok(None) };
         let event = Event::from(event);
-        let attempts = self.attempts_shown(id).await.map_err(refused)?;
+        let attempts = self.attempts_shown(id).await.map_err(&refused)?;
 
         let schedule = self.schedule(id).await?;
         let (recurring, due) = self.occurrence(id).await?.unzip();
@@ -79,9 +82,11 @@ impl Store {
                 .map(time::millis),
             attempts: attempts.into_iter().map(|row| AttemptRow::from(row).into()).collect(),
             groups: Vec::new(),
+            redriven: Vec::new(),
+            associations: self.associations(id).await.map_err(refused)?,
         };
-        let groups = self.group_traces(&event, &trace).await?;
-        Ok(Some((event, Trace { groups, ..trace })))
+        let (groups, redriven) = self.group_traces(&event, &trace).await?;
+        Ok(Some((event, Trace { groups, redriven, ..trace })))
     }
 
     /// Oldest first.
@@ -90,6 +95,25 @@ impl Store {
         let mut attempts = attempt::Entity::find().from_raw_sql(sql).all(&self.readers).await?;
         attempts.sort_unstable_by_key(|attempt| attempt.id);
         Ok(attempts)
+    }
+
+    /// Child processes first.
+    async fn associations(&self, id: &EventId) -> Result<Vec<Association>, DbErr> {
+        let read = async |sql: &str| {
+            let values = vec![id.as_str().into(), signed(ASSOCIATIONS).into()];
+            self.readers.rows(sql, values).await
+        };
+        let mut all = Vec::new();
+        let children = "SELECT domain, cpid FROM event_cpid WHERE event_id = ? ORDER BY domain, cpid LIMIT ?";
+        for row in read(children).await? {
+            let domain = Domain::from_stored(row.try_get_by_index::<String>(0)?);
+            let cpid = Pid::from_stored(row.try_get_by_index::<String>(1)?);
+            all.push(Association::ChildProcess { domain, cpid });
+        }
+        for row in read("SELECT eid FROM event_eid WHERE event_id = ? ORDER BY eid LIMIT ?").await? {
+            all.push(Association::Entity { eid: Eid::from_stored(row.try_get_by_index::<String>(0)?) });
+        }
+        Ok(all)
     }
 
     /// Whether the claim in the database is one of ours, not an npm spoke's.

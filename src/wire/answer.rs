@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::GroupTrace;
+use super::{Association, GroupTrace};
 use crate::event::{EventId, Group, RecurringName, Uid};
 
 /// Events of a batch, and of a page, at most.
@@ -138,6 +138,29 @@ pub struct Trace {
     /// How it stands in each group that wants it, the default one first; at most the first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupTrace>,
+    /// How earlier rounds ended, after which it was redriven: by group and round, at most the first 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redriven: Vec<RoundTrace>,
+    /// What it belongs to besides its process: at most the first 100 child processes and as many entities.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub associations: Vec<Association>,
+}
+
+/// How a round of an event ended that was redriven since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundTrace {
+    /// The group; none is the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Group>,
+    /// 1 is the first.
+    pub round: u32,
+    /// `dead`, or how else it ended.
+    pub state: String,
+    /// Who had it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<Uid>,
+    /// When it ended, in milliseconds since 1970.
+    pub ended: i64,
 }
 
 fn first() -> u32 {

@@ -1,7 +1,8 @@
 //! Groups as clients see and change them: settings, where they stand, what waits and what is dead.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use super::bounds;
 use crate::event::{Domain, EventId, Group, Name, Pattern, Pid, Uid};
 
 /// From where on stored events count: at the making of a named group's binding, and for `seek`.
@@ -22,8 +23,8 @@ pub enum StartAt {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtendOptions {
-    /// From now on; none: as long as the consumer asked for when it came. The hub keeps it within 1 second and 1 hour.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// From now on, 1 second to 1 hour; none: as long as the consumer asked for when it came.
+    #[serde(default, deserialize_with = "bounds::read_lease", skip_serializing_if = "Option::is_none")]
     pub lease: Option<u64>,
 }
 
@@ -198,8 +199,10 @@ pub struct Dead {
 
 /// What to redrive: one event, or all dead ones that match. An event that an npm spoke claimed and left is taken back
 /// too, if it is named.
+///
+/// JSON: `id`; or `domain`, `name` or both, where a `*` says all. Whoever says nothing, or null, means nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "RedriveFields")]
 pub struct Redrive {
     /// In which group; none is the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,12 +210,44 @@ pub struct Redrive {
     /// This event; none: all of these domains and names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<EventId>,
-    /// Of which domains.
+    /// Of which domains; none: of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<Pattern>,
-    /// Of which names.
+    /// Of which names; none: of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Pattern>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RedriveFields {
+    #[serde(default)]
+    group: Option<Group>,
+    #[serde(default, deserialize_with = "given")]
+    id: Option<EventId>,
+    #[serde(default, deserialize_with = "given")]
+    domain: Option<Pattern>,
+    #[serde(default, deserialize_with = "given")]
+    name: Option<Pattern>,
+}
+
+/// What is given has a value: a null may be a slip of whoever meant one event.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+impl TryFrom<RedriveFields> for Redrive {
+    type Error = &'static str;
+
+    fn try_from(fields: RedriveFields) -> Result<Self, &'static str> {
+        let RedriveFields { group, id, domain, name } = fields;
+        match (&id, &domain, &name) {
+            (None, None, None) | (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
+                Err("say what to redrive: `id` alone; or `domain`, `name` or both, where \"*\" says all")
+            }
+            _ => Ok(Self { group, id, domain, name }),
+        }
+    }
 }
 
 /// How an event stands in one group. Times are milliseconds since 1970.

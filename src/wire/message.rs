@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     Association, Backlog, BacklogQuery, Dead, DeadQuery, Deletion, Ended, ExtendOptions, GroupAction,
     GroupChanged, Hello, HubAddress, LogQuery, Made, Nudged, OutcomeOptions, Published, Recur, RecurChange,
-    RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed, StartAt, SubscribeOptions, Trace, Wait,
-    Welcome,
+    RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed, ScheduledEvent, SchedulesQuery, StartAt,
+    SubscribeOptions, Trace, Wait, Welcome, bounds,
 };
 use crate::event::{
     Append, Data, Domain, Event, EventId, Expect, Fault, Group, NewEvent, Pattern, Pid, RecurringName,
@@ -32,7 +32,7 @@ pub struct ConsumeOptions {
     pub concurrency: u32,
     /// How long a claim is held without a word of its holder, in milliseconds, within 1 second and 1 hour; none: the
     /// hub's `lease`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "bounds::read_lease", skip_serializing_if = "Option::is_none")]
     pub lease: Option<u64>,
     /// Named groups only: where a binding starts that is made by this `consume`; none: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,8 @@ pub struct NackOptions {
     #[serde(default)]
     pub reason: String,
     /// How long the next attempt waits at least, in milliseconds; none: as the group's back-off says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// At most [`LONGEST_DELAY_MS`](super::LONGEST_DELAY_MS).
+    #[serde(default, deserialize_with = "bounds::read_delay", skip_serializing_if = "Option::is_none")]
     pub delay: Option<u64>,
     /// No further attempt: the event is dead now.
     #[serde(default, rename = "final", skip_serializing_if = "std::ops::Not::not")]
@@ -282,6 +283,17 @@ pub enum Request {
         /// The event's id; the same again is the same run.
         id: EventId,
     },
+    /// `schedules, req, {json}, page, limit`: what waits for its time, first what is due first; `page` is empty at first.
+    Schedules {
+        /// Request number.
+        req: Req,
+        /// Which of it.
+        query: SchedulesQuery,
+        /// Where to go on: what the page before said; empty: from the start.
+        page: String,
+        /// At most so many; the hub's own limits hold too.
+        limit: u32,
+    },
     /// `recur-list, req, page, limit`: recurring schedules by name; `page` is empty at first.
     RecurList {
         /// Request number.
@@ -454,6 +466,13 @@ pub enum Answer {
         due: i64,
         /// False: it was scheduled so already.
         fresh: bool,
+    },
+    /// `schedules, [json, …], next`: schedules, first what is due first. An empty `next`: that was the last page.
+    Schedules {
+        /// What waits.
+        events: Vec<ScheduledEvent>,
+        /// Where to go on.
+        next: String,
     },
     /// `recurring, due, new`, `recurring, due, duplicate` or `recurring, due, replaced`: recur.
     Recurring {

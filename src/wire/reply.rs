@@ -62,6 +62,7 @@ impl Reply {
                     Answer::Scheduled { due, fresh } => {
                         record.text("scheduled").time(*due).text(if *fresh { "new" } else { "duplicate" })
                     }
+                    Answer::Schedules { events, next } => record.text("schedules").json(events).text(next),
                     Answer::Recurring { next, made } => {
                         let record = record.text("recurring");
                         match next {
@@ -184,6 +185,9 @@ fn read_answer(units: &[&str]) -> Result<Answer, RecordFault> {
         ["batch", published] => Answer::Batch(json_list("batch", published)?),
         ["scheduled", due, form @ ("new" | "duplicate")] => {
             Answer::Scheduled { due: time("due", due)?, fresh: *form == "new" }
+        }
+        ["schedules", events, next] => {
+            Answer::Schedules { events: json_list("schedules", events)?, next: (*next).to_owned() }
         }
         ["recurring", due, made @ ("new" | "duplicate" | "replaced")] => Answer::Recurring {
             next: if due.is_empty() { None } else { Some(time("due", due)?) },

@@ -40,6 +40,7 @@ const FORMS: &[(&str, &str)] = &[
     ("persist", "req, id, domain, name, pid, rid, data"),
     ("schedule", "req, due, id, domain, name, pid, rid, data"),
     ("cancel", "req, id"),
+    ("schedules", "req, json, page, limit"),
     ("recur", "req, name, mode, json, data"),
     ("recur-pause", "req, name"),
     ("recur-resume", "req, name"),
@@ -102,6 +103,7 @@ impl Request {
             Self::Recur { .. } => "recur",
             Self::RecurChange { change, .. } => change.verb(),
             Self::RecurRun { .. } => "recur-run",
+            Self::Schedules { .. } => "schedules",
             Self::RecurList { .. } => "recur-list",
             Self::RecurShow { .. } => "recur-show",
             Self::Pids { .. } => "pids",
@@ -143,6 +145,7 @@ impl Request {
             | Self::Recur { req, .. }
             | Self::RecurChange { req, .. }
             | Self::RecurRun { req, .. }
+            | Self::Schedules { req, .. }
             | Self::RecurList { req, .. }
             | Self::RecurShow { req, .. }
             | Self::Pids { req, .. }
@@ -217,6 +220,9 @@ impl Request {
             Self::Recur { req, recur } => recur::put(record.number(*req), recur),
             Self::RecurChange { req, name, .. } => record.number(*req).text(name),
             Self::RecurRun { req, name, id } => record.number(*req).text(name).text(id),
+            Self::Schedules { req, query, page, limit } => {
+                record.number(*req).json(query).text(page).number((*limit).into())
+            }
             Self::RecurList { req, page, limit } => record.number(*req).text(page).number((*limit).into()),
             Self::RecurShow { req, name, runs } => record.number(*req).text(name).number((*runs).into()),
             Self::Pids { req, domain, page, limit } => {
@@ -290,6 +296,12 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
         ("cancel", &[number, id]) => {
             Request::Cancel { req: req(number)?, id: EventId::parse(fields.shared(id))? }
         }
+        ("schedules", &[n, query, page, limit]) => Request::Schedules {
+            req: req(n)?,
+            query: json("json", query)?,
+            page: page.to_owned(),
+            limit: positive("limit", limit)?,
+        },
         ("subscribe", &[number, id, domain, name, ref options @ ..]) if options.len() < 2 => {
             Request::Subscribe {
                 req: req(number)?,

@@ -121,18 +121,18 @@ fn request() -> impl Strategy<Value = Request> {
             option::of(start_at())
         )
             .prop_map(|(req, sub, group, domain, name, (credit, concurrency), from)| {
-                let lease = from.as_ref().map(|_| u64::from(credit));
+                let lease = from.as_ref().map(|_| 1_000 + u64::from(credit) % 3_599_001);
                 let options = ConsumeOptions { credit, concurrency, lease, from };
                 Request::Consume { req, sub, group, domain, name, options }
             }),
         (req(), sub()).prop_map(|(req, sub)| Request::Stop { req, sub }),
         (req(), token()).prop_map(|(req, token)| Request::Ack { req, token }),
-        (req(), token(), short(), any::<(Option<u64>, bool)>()).prop_map(
+        (req(), token(), short(), (option::of(0..=LONGEST_DELAY_MS), any::<bool>())).prop_map(
             |(req, token, reason, (delay, is_final))| {
                 Request::Nack { req, token, options: NackOptions { reason, delay, is_final } }
             }
         ),
-        (req(), token(), any::<Option<u64>>()).prop_map(|(req, token, lease)| {
+        (req(), token(), option::of(LEASE_MS)).prop_map(|(req, token, lease)| {
             Request::Extend { req, token, options: ExtendOptions { lease } }
         }),
         (req(), token()).prop_map(|(req, token)| Request::Release { req, token }),
@@ -184,8 +184,13 @@ fn group_request() -> impl Strategy<Value = Request> {
                 Request::Dead { req, query: DeadQuery { group, domain, name }, page, limit }
             }
         ),
-        (req(), group(), option::of(text()), narrow()).prop_map(|(req, group, id, (domain, name))| {
-            Request::Redrive { req, what: Redrive { group, id, domain, name } }
+        (req(), group(), text(), pattern(), narrow()).prop_map(|(req, group, id, all, (domain, name))| {
+            let what = match (domain, name) {
+                (None, None) => Redrive { group, id: Some(id), ..Redrive::default() },
+                (domain @ Some(_), None) => Redrive { group, domain, ..Redrive::default() },
+                (domain, _) => Redrive { group, domain, name: Some(all), ..Redrive::default() },
+            };
+            Request::Redrive { req, what }
         }),
     ]
 }
@@ -236,6 +241,12 @@ fn later_request() -> impl Strategy<Value = Request> {
             Request::RecurChange { req, name, change }
         }),
         (req(), text(), text()).prop_map(|(req, name, id)| Request::RecurRun { req, name, id }),
+        (req(), option::of(pattern()), option::of(any::<i64>()), "[ -~]{0,80}", 1..=u32::MAX).prop_map(
+            |(req, domain, from, page, limit)| {
+                let query = SchedulesQuery { name: domain.clone(), domain, from, to: from };
+                Request::Schedules { req, query, page, limit }
+            }
+        ),
         (req(), "[ -~]{0,80}", 1..=u32::MAX).prop_map(|(req, page, limit)| Request::RecurList {
             req,
             page,
@@ -342,6 +353,8 @@ fn trace() -> impl Strategy<Value = Trace> {
                 ended,
                 attempts,
                 groups: Vec::new(),
+                redriven: Vec::new(),
+                associations: Vec::new(),
             }
         })
 }
@@ -363,6 +376,17 @@ fn answer() -> impl Strategy<Value = Answer> {
         vec(published(), 0..4).prop_map(Answer::Batch),
         any::<(i64, bool)>().prop_map(|(due, fresh)| Answer::Scheduled { due, fresh }),
         (vec(text(), 0..4), "[ -~]{0,80}").prop_map(|(pids, next)| Answer::Pids { pids, next }),
+        (vec((text(), any::<i64>(), option::of(text())), 0..3), "[ -~]{0,80}").prop_map(|(events, next)| {
+            let event = |(id, due, rid)| ScheduledEvent {
+                id,
+                due,
+                domain: Domain::from_stored("orders"),
+                name: Name::from_stored("reminded"),
+                pid: Pid::from_stored("order-1"),
+                rid,
+            };
+            Answer::Schedules { events: events.into_iter().map(event).collect(), next }
+        }),
         (option::of(any::<i64>()), 0..3_usize).prop_map(|(next, at)| {
             Answer::Recurring { next, made: [Made::New, Made::Duplicate, Made::Replaced][at] }
         }),

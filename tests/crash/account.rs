@@ -1,7 +1,7 @@
 //! The books of a run: who handled what when, and whether everything has its reason.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt,
     time::Duration,
 };
@@ -37,6 +37,19 @@ pub struct Worker {
     pub stops: Vec<Stop>,
     /// None: it ended when all work was done.
     pub death: Option<Death>,
+}
+
+impl Worker {
+    /// The stops of which it may just have woken up.
+    fn stopped_before(&self, at: i64) -> impl Iterator<Item = &Stop> {
+        let stopped = i64::try_from(STOPPED.as_millis()).unwrap();
+        self.stops.iter().filter(move |stop| (stop.at..stop.at + stopped + AWAKE).contains(&at))
+    }
+
+    /// What it wrote down then may have come to it since this moment.
+    fn since(&self, at: i64) -> i64 {
+        self.stopped_before(at).map(|stop| stop.at).min().unwrap_or(at)
+    }
 }
 
 /// Everything that is known of a run.
@@ -77,7 +90,12 @@ enum End {
 
 #[derive(Debug, Clone, Copy)]
 struct Handling {
+    /// When its process wrote down that it has it; if that was stopped just before, when that was: it may have come to it
+    /// at any moment since.
+    handed: i64,
     began: i64,
+    /// When its end was written down.
+    ended: Option<i64>,
     attempt: u32,
     end: End,
     killed: Option<i64>,
@@ -92,30 +110,45 @@ impl Account {
     fn handlings(&self) -> Handlings {
         let mut all = Handlings::new();
         for worker in &self.workers {
-            let ends: HashMap<u64, Step> = worker
-                .lines
-                .iter()
-                .filter(|line| line.step != Step::Began)
-                .map(|line| (line.number, line.step))
-                .collect();
+            let is_end = |line: &&Line| !matches!(line.step, Step::Handed | Step::Began);
+            let ends: HashMap<u64, (Step, i64)> =
+                worker.lines.iter().filter(is_end).map(|line| (line.number, (line.step, line.at))).collect();
+            let handed = worker.lines.iter().filter(|line| line.step == Step::Handed);
+            let handed: HashMap<u64, i64> = handed.map(|line| (line.number, line.at)).collect();
             for line in worker.lines.iter().filter(|line| line.step == Step::Began) {
-                let end = match ends.get(&line.number) {
+                let (step, ended) = ends.get(&line.number).copied().unzip();
+                let end = match step {
                     Some(Step::Acked) => End::Acked,
                     Some(Step::Nacked) => End::Nacked,
                     Some(Step::Lost) => End::Lost,
                     Some(Step::InDoubt) => End::InDoubt,
-                    Some(Step::Began) | None if worker.death.is_some() => End::Killed,
-                    Some(Step::Began) | None => End::Open,
+                    _ if worker.death.is_some() => End::Killed,
+                    _ => End::Open,
                 };
                 let killed = worker.death.filter(|_| end == End::Killed).map(|death| death.at);
-                let stopped = i64::try_from(STOPPED.as_millis()).unwrap();
-                let just = |stop: &Stop| (stop.at..stop.at + stopped + AWAKE).contains(&line.at);
-                let stale = worker.stops.iter().any(just);
-                let handling = Handling { began: line.at, attempt: line.attempt, end, killed, stale };
+                let stale = worker.stopped_before(line.at).next().is_some();
+                // Without that line it isn't proven that it was ever handed out.
+                let handed = handed.get(&line.number).map_or(i64::MAX, |at| worker.since(*at));
+                let (began, attempt) = (line.at, line.attempt);
+                let handling = Handling { handed, began, ended, attempt, end, killed, stale };
                 all.entry((line.group.clone(), line.event.clone())).or_default().push(handling);
             }
         }
         all.values_mut().for_each(|handlings| handlings.sort_by_key(|handling| handling.began));
+        all
+    }
+
+    /// What came to somebody and wasn't begun, by group and event: when it was handed out, as [`Handling::handed`].
+    fn not_begun(&self) -> BTreeMap<(String, String), Vec<i64>> {
+        let mut all: BTreeMap<_, Vec<i64>> = BTreeMap::new();
+        for worker in &self.workers {
+            let begun = worker.lines.iter().filter(|line| line.step == Step::Began);
+            let begun: HashSet<u64> = begun.map(|line| line.number).collect();
+            let handed = worker.lines.iter().filter(|line| line.step == Step::Handed);
+            for line in handed.filter(|line| !begun.contains(&line.number)) {
+                all.entry((line.group.clone(), line.event.clone())).or_default().push(worker.since(line.at));
+            }
+        }
         all
     }
 
@@ -124,7 +157,7 @@ impl Account {
         let mut faults: Vec<String> =
             self.not_acked.iter().map(|text| format!("not acked: {text}")).collect();
         faults.extend(self.missing.iter().map(|id| format!("acked and lost: {id}")));
-        let handlings = self.handlings();
+        let (handlings, not_begun) = (self.handlings(), self.not_begun());
         for (key @ (group, id), outcome) in &self.outcomes {
             if outcome != "success" {
                 faults.push(format!("{id} is {outcome} in the group {group}"));
@@ -147,14 +180,38 @@ impl Account {
             if later.iter().any(|later| !later.stale && later.end != End::Lost) {
                 faults.push(format!("{id} was handled after its ack in the group {group}: {handlings:?}"));
             }
+            // And nobody gets it any more: who began later had it before.
+            let ended = acked.and_then(|at| handlings[at].ended).unwrap_or(i64::MAX);
+            let others = not_begun.get(key).into_iter().flatten();
+            if later.iter().map(|later| later.handed).chain(others.copied()).any(|handed| handed > ended) {
+                faults.push(format!("{id} was handed out after its ack in the group {group}: {handlings:?}"));
+            }
             if let Some(open) = handlings.iter().find(|handling| handling.end == End::Open) {
                 faults.push(format!("{id} was still being handled in {group} when all was done: {open:?}"));
             }
         }
+        faults.extend(self.idle());
         if let Some(slow) = self.hand_overs().last().filter(|_| self.p99() > 2_000) {
             faults.push(format!("hand-over: p99 {} ms, the longest {slow} ms", self.p99()));
         }
         faults
+    }
+
+    /// A run that did no harm shows nothing.
+    fn idle(&self) -> Vec<String> {
+        let Some(Plan { time, .. }) = self.plan else { return Vec::new() };
+        let deaths = self.workers.iter().filter(|worker| worker.death.is_some()).count();
+        // A deed each second or so, of which most kill a consumer.
+        let tens = usize::try_from(time.as_secs() / 10).unwrap_or(usize::MAX).max(1);
+        let least = [
+            ("consumers were killed", deaths, tens),
+            ("times the hub was killed", self.hub_kills.len(), tens.div_ceil(6)),
+            ("consumers were stopped", self.stops, tens.div_ceil(6)),
+            ("hand-overs were seen", self.hand_overs().len(), tens.div_ceil(2)),
+        ];
+        let idle = least.into_iter().filter(|(_, count, least)| count < least);
+        idle.map(|(what, count, least)| format!("{count} {what}, not {least}: the run shows nothing"))
+            .collect()
     }
 
     /// Handlings that brought no outcome, by their ends: each is the reason why its event was handled more than once.

@@ -69,32 +69,44 @@ async fn work(spoke: &Spoke, group: Option<&str>, desk: &Arc<Desk>) {
         };
         // The hub may be killed while it is asked.
         let Ok(mut claims) = spoke.claims(consume).await else { continue };
+        // Whatever comes is written down at once, so that the books know who was handed what, begun or not.
         while let Some(claim) = claims.next().await {
-            let permit = room.clone().acquire_owned().await.unwrap();
-            let (group, desk) = (group.unwrap_or("-").to_owned(), desk.clone());
+            let (group, desk, room) = (group.unwrap_or("-").to_owned(), desk.clone(), room.clone());
+            let number = desk.numbers.fetch_add(1, Ordering::Relaxed);
+            desk.write(Step::Handed, number, &group, &claim);
             tokio::spawn(async move {
-                handle(claim, group, &desk).await;
+                let permit = room.acquire_owned().await.unwrap();
+                handle(claim, number, &group, &desk).await;
                 drop(permit);
             });
         }
     }
 }
 
-async fn handle(claim: Claim, group: String, desk: &Desk) {
-    let number = desk.numbers.fetch_add(1, Ordering::Relaxed);
+impl Desk {
+    fn write(&self, step: Step, number: u64, group: &str, claim: &Claim) {
+        self.write_of(step, number, group, claim.event().id.to_string(), claim.attempt());
+    }
+
+    fn write_of(&self, step: Step, number: u64, group: &str, event: String, attempt: u32) {
+        self.journal.write(&Line { at: now(), step, number, group: group.to_owned(), event, attempt });
+    }
+}
+
+async fn handle(claim: Claim, number: u64, group: &str, desk: &Desk) {
     let (event, attempt) = (claim.event().id.to_string(), claim.attempt());
-    let line = |step| Line { at: now(), step, number, group: group.clone(), event: event.clone(), attempt };
-    desk.journal.write(&line(Step::Began));
+    desk.write(Step::Began, number, group, &claim);
     // The work: a moment, now and then a longer one.
     tokio::time::sleep(Duration::from_millis(if number.is_multiple_of(50) { 150 } else { number % 11 }))
         .await;
     // Some events fail at first.
     let fails = attempt == 1 && event.ends_with("7");
     let settled = if fails { claim.nack("not yet").await } else { claim.ack().await };
-    desk.journal.write(&line(match settled {
+    let step = match settled {
         Ok(()) if fails => Step::Nacked,
         Ok(()) => Step::Acked,
         Err(SettleError::ClaimLost) => Step::Lost,
         Err(_) => Step::InDoubt,
-    }));
+    };
+    desk.write_of(step, number, group, event, attempt);
 }

@@ -12,6 +12,8 @@ use std::{
 /// What happened to one handling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
+    /// The claim came to this process.
+    Handed,
     /// The handler began.
     Began,
     /// The hub has the ack.
@@ -78,6 +80,7 @@ impl FromStr for Line {
         let mut word = || words.next().ok_or_else(|| format!("too few words: {line}"));
         let at = word()?.parse().map_err(|error| format!("{error}: {line}"))?;
         let step = match word()? {
+            "Handed" => Step::Handed,
             "Began" => Step::Began,
             "Acked" => Step::Acked,
             "Nacked" => Step::Nacked,

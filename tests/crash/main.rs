@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails may panic")]
 
 mod account;
+mod books;
 mod chaos;
 mod consumer;
 mod journal;
@@ -60,6 +61,7 @@ fn main() {
     if plan.events == 0 {
         plan.events = if minutes > 0 { 100_000 } else { 10_000 };
     }
+    books::check();
     println!("{} events in {:?}, --seed {}", plan.events, plan.time, plan.seed);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let account = runtime.block_on(chaos::run(plan));

@@ -15,7 +15,8 @@ use eventflow::{
         GroupSettings, GroupTrace, Hello, HubAddress, Limits, LinkLimits, LogOf, LogQuery, Made, Missed,
         NackOptions, Nudged, OutcomeOptions, ParseLimits, PublishState, Published, READY, Reader, Record,
         Recur, RecurChange, Recurring, RecurringShown, RecurringState, Redrive, RemovedEvents, Renewed,
-        Reply, Request, Run, Since, StartAt, SubscribeOptions, Trace, Wait, WaitFor, Welcome,
+        Reply, Request, RoundTrace, Run, ScheduledEvent, SchedulesQuery, Since, StartAt, SubscribeOptions,
+        Trace, Wait, WaitFor, Welcome,
         npm::{self, FromNpm},
     },
 };
@@ -480,6 +481,25 @@ fn recurring_state() -> RecurringState {
 }
 
 #[test]
+fn what_is_scheduled() {
+    let query = SchedulesQuery {
+        domain: Some(pattern("orders")),
+        from: Some(1_750_000_000_000),
+        ..SchedulesQuery::default()
+    };
+    request(
+        r#"schedules␟17␟{"domain":"orders","from":1750000000000}␟␟100␞"#,
+        &Request::Schedules { req: 17, query, page: String::new(), limit: 100 },
+    );
+    let NewEvent { id, domain, name, pid, .. } = new_event();
+    let event = ScheduledEvent { id, due: 1_750_000_060_000, domain, name, pid, rid: None };
+    reply(
+        r#"ok␟17␟schedules␟[{"id":"01K0EXAMPLE","due":1750000060000,"domain":"orders","name":"created","pid":"order-1"}]␟␞"#,
+        &Reply::Ok { req: 17, answer: Answer::Schedules { events: vec![event], next: String::new() } },
+    );
+}
+
+#[test]
 fn recurring_schedules() {
     let name = || "reminders".parse().unwrap();
     let recur = |replace, what| Request::Recur {
@@ -582,7 +602,7 @@ fn replies() {
     reply("ok␟11␟page␟p1x␞", &ok(11, Answer::Page("p1x".into())));
     reply("ok␟11␟page␟␞", &ok(11, Answer::Page(String::new())));
     reply(
-        r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}],"groups":[{"state":"dead","round":1,"attempts":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900},{"group":"billing","state":"retrying","round":1,"attempts":2,"due":1750000009000}]}␞"#,
+        r#"ok␟12␟trace␟{"publisher":"SHOP-1.EVENTFLOW-SPOKE","published":1750000000000,"hub":"VIVID-VARIAVEX-MX2WKT7L.EVENTFLOW-HUB","seq":1750000000000123,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900,"attempts":[{"number":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","started":1750000000100,"ended":1750000000900,"reason":"nack","error":"no such customer"}],"groups":[{"state":"dead","round":1,"attempts":1,"consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000900},{"group":"billing","state":"retrying","round":2,"attempts":2,"due":1750000009000}],"redriven":[{"group":"billing","round":1,"state":"dead","consumer":"WORK-1.EVENTFLOW-SPOKE","ended":1750000000500}],"associations":[{"eid":"customer-3"}]}␞"#,
         &ok(12, Answer::Trace(Box::new(trace()))),
     );
     reply(
@@ -735,7 +755,7 @@ fn trace() -> Trace {
             GroupTrace {
                 group: Some(group()),
                 state: "retrying".into(),
-                round: 1,
+                round: 2,
                 attempts: 2,
                 consumer: None,
                 since: None,
@@ -743,6 +763,14 @@ fn trace() -> Trace {
                 ended: None,
             },
         ],
+        redriven: vec![RoundTrace {
+            group: Some(group()),
+            round: 1,
+            state: "dead".into(),
+            consumer: Some(uid("WORK-1.EVENTFLOW-SPOKE")),
+            ended: 1_750_000_000_500,
+        }],
+        associations: vec![Association::Entity { eid: Eid::parse("customer-3").unwrap() }],
     }
 }
 

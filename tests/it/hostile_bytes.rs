@@ -94,6 +94,9 @@ async fn a_bad_request_is_answered_by_name_and_the_link_stays() {
     let (long_name, too_large, deep) = ("n".repeat(65), format!("\"{}\"", "x".repeat(999)), nested(32));
     let wide = format!("{{\"credit\":\"{}\"}}", "x".repeat(900));
     let huge = "18446744073709551616";
+    let recur = |more: &str| format!(r#"{{"domain":"d","event":"n","rule":"@every 1h",{more}}}"#);
+    let far = recur(r#""start":253402300800000"#);
+    let backwards = recur(r#""start":4102444800000,"end":4102444799999"#);
     let cases: Vec<(Vec<&str>, &str)> = vec![
         // Texts and data of an event.
         (publish("i", &long_name, "", "1"), code::INVALID_NAME),
@@ -157,6 +160,22 @@ async fn a_bad_request_is_answered_by_name_and_the_link_stays() {
         ),
         (vec!["extend", "5", "1", "{}"], code::CLAIM_LOST),
         (vec!["extend", "5", "1", "{\"lease\":-1}"], code::INVALID_RECORD),
+        (vec!["extend", "5", "1", "{\"lease\":999}"], code::INVALID_RECORD),
+        (vec!["extend", "5", "1", "{\"lease\":3600001}"], code::INVALID_RECORD),
+        (vec!["consume", "5", "1", "", "d", "n", "{\"credit\":1,\"lease\":0}"], code::INVALID_RECORD),
+        (vec!["nack", "5", "1", "{\"delay\":2592000001}"], code::INVALID_RECORD),
+        (vec!["redrive", "5", "{}"], code::INVALID_RECORD),
+        (vec!["redrive", "5", "{\"group\":\"g\"}"], code::INVALID_RECORD),
+        (vec!["redrive", "5", "{\"id\":null}"], code::INVALID_RECORD),
+        (vec!["redrive", "5", "{\"id\":null,\"domain\":\"*\"}"], code::INVALID_RECORD),
+        (vec!["redrive", "5", "{\"id\":\"a\",\"domain\":\"*\"}"], code::INVALID_RECORD),
+        (vec!["redrive", "5", "{\"group\":\"g\",\"domain\":\"*\"}"], code::GROUP_NOT_FOUND),
+        (vec!["redrive", "5", "{\"group\":\"g\",\"id\":\"a\"}"], code::GROUP_NOT_FOUND),
+        (vec!["dead", "5", "{\"group\":\"g\"}", "", "1"], code::GROUP_NOT_FOUND),
+        (vec!["schedules", "5", "{}", "no page", "1"], code::INVALID_PAGE),
+        (vec!["schedules", "5", "{\"domains\":\"d\"}", "", "1"], code::INVALID_RECORD),
+        (vec!["recur", "5", "r", "create", &far, "1"], code::SCHEDULE_INVALID_DATE),
+        (vec!["recur", "5", "r", "create", &backwards, "1"], code::SCHEDULE_INVALID_DATE),
         (vec!["group", "5", "none", "{\"purge\":{}}"], code::GROUP_NOT_FOUND),
         (vec!["group", "5", "g", "{\"set\":{\"max_attempts\":0}}"], code::INVALID_RECORD),
         (vec!["group", "5", "g", "{\"burn\":{}}"], code::INVALID_RECORD),

@@ -61,3 +61,5 @@ mod the_client;
 mod wait_sees_what_happened_before;
 mod what_became_of_it;
 mod what_waits_is_counted;
+mod what_waits_is_shown;
+mod windows_share_one_bound;

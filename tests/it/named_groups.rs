@@ -4,6 +4,7 @@
 mod changes;
 mod limits;
 mod passed_over;
+mod removal;
 mod starts;
 
 use std::{collections::BTreeSet, time::Duration};

@@ -1,6 +1,6 @@
 //! Promise: what failed is tried again, each time after a longer wait, at most so often; then it is dead.
 
-use eventflow::{pki::Bundle, wire::Attempt};
+use eventflow::{pki::Bundle, spoke::Publish, wire::Attempt};
 use tokio::time::{Duration, Instant};
 
 use crate::support::{Raw, TestHub, process::Home, until};
@@ -96,6 +96,50 @@ async fn what_waits_holds_nobody_up_and_needs_no_consumer() {
     assert_eq!(spoke.show("e1").await.unwrap().1.state, "success");
     spoke.close().await;
     drop(link);
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn a_consumer_that_takes_nothing_holds_up_no_retries_of_another_binding() {
+    const STALLED: u32 = 1_500;
+    let hub = TestHub::with(|config| config.limits.credit = STALLED).await;
+    let (mut stalled, mut ready) = (hub.v1().await, hub.v1().await);
+    stalled.set("", r#"{"delay":100,"max_delay":100}"#).await;
+    let credit = format!(r#"{{"credit":{STALLED}}}"#);
+    stalled.consume("", "orders", &credit).await;
+    ready.consume("", "bills", r#"{"credit":1}"#).await;
+    let spoke = hub.spoke().await;
+    let events: Vec<_> = (0..STALLED).map(|_| Publish::new("orders", "created", "p-1")).collect();
+    for part in events.chunks(500) {
+        spoke.publish_all(part.to_vec()).await.unwrap();
+    }
+    spoke.close().await;
+    let mut tokens = Vec::new();
+    while tokens.len() < STALLED as usize {
+        tokens.push(stalled.claim().await.token);
+    }
+    // Each once: what comes back meanwhile lies there.
+    for part in tokens.chunks(100) {
+        for token in part {
+            stalled.send(&["nack", token, token, r#"{"delay":1}"#]).await;
+        }
+        for token in part {
+            assert_eq!(stalled.reply(token).await, ["ok", token.as_str()]);
+        }
+    }
+    // From now on all of them are due, more than memory takes, for somebody who takes one and does nothing with it.
+    drop(stalled);
+    until("nobody has one", || async { hub.handle.metrics().hub.in_flight == 0 }).await;
+    let mut stalled = hub.v1().await;
+    stalled.consume("", "orders", r#"{"credit":1}"#).await;
+    assert!(stalled.claim().await.attempt > 1);
+
+    ready.publish("bills", "b1").await;
+    assert_eq!(nack(&mut ready, r#"{"delay":200}"#).await, 1);
+    let again = ready.claim().await;
+    assert_eq!((&*again.id, again.attempt), ("b1", 2));
+    assert_eq!(ready.ask(&["ack", "9", &again.token]).await, ["ok", "9"]);
+    drop((stalled, ready));
     hub.stop().await;
 }
 

@@ -1,7 +1,7 @@
 //! Promise: of each event it can be said what became of it, and who did it.
 
 use eventflow::{
-    spoke::{Consume, Nack, Publish, ReadError, Spoke},
+    spoke::{Association, Consume, Nack, Publish, ReadError, Spoke},
     wire::Trace,
 };
 use sea_orm::{ConnectionTrait, Database};
@@ -159,5 +159,41 @@ async fn what_is_unknown_is_said_to_be() {
     assert!(spoke.log("orders", "nobody").collect(10).await.unwrap().is_empty());
     spoke.close().await;
     drop(raw);
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_redriven_and_what_it_belongs_to_is_told() {
+    let hub = TestHub::start().await;
+    let spoke = hub.spoke().await;
+    let operator = hub.bundle().uid().unwrap();
+    let billing = spoke.group("billing");
+    let mut ours = spoke.claims(Consume::new("orders", "*")).await.unwrap();
+    let mut theirs = spoke.claims(Consume::new("orders", "*").group("billing")).await.unwrap();
+    publish(&spoke, "a").await;
+    spoke.associate("a", Association::child_process("parcels", "parcel-7")).await.unwrap();
+    spoke.associate("a", Association::entity("customer-3")).await.unwrap();
+    for round in 1..=2 {
+        ours.next().await.unwrap().nack(Nack::new("no").give_up()).await.unwrap();
+        theirs.next().await.unwrap().nack(Nack::new("no").give_up()).await.unwrap();
+        assert_eq!(trace(&spoke, "a").await.redriven.len(), 2 * (round - 1), "{round}");
+        assert!(spoke.default_group().redrive("a").await.unwrap());
+        assert!(billing.redrive("a").await.unwrap());
+    }
+    ours.next().await.unwrap().ack().await.unwrap();
+    let held = theirs.next().await.unwrap();
+    let told = trace(&spoke, "a").await;
+    let rounds: Vec<_> = told
+        .redriven
+        .iter()
+        .map(|of| (of.group.as_deref(), of.round, &*of.state, of.consumer.as_ref().unwrap()))
+        .collect();
+    let dead = |group, round| (group, round, "dead", &operator);
+    assert_eq!(rounds, [dead(None, 1), dead(None, 2), dead(Some("billing"), 1), dead(Some("billing"), 2)]);
+    let with: Vec<_> = told.associations.iter().map(|with| serde_json::to_string(with).unwrap()).collect();
+    assert_eq!(with, [r#"{"domain":"parcels","cpid":"parcel-7"}"#, r#"{"eid":"customer-3"}"#]);
+    assert_eq!((&*told.state, told.groups[0].round, told.groups[1].round), ("success", 3, 3));
+    held.ack().await.unwrap();
+    spoke.close().await;
     hub.stop().await;
 }

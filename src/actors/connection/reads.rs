@@ -12,7 +12,10 @@ use crate::{
     },
     event::{Domain, EventId, Fault, RecurringName, Uid},
     store::{Store, StoreError},
-    wire::{Answer, BacklogQuery, DeadQuery, LogQuery, MOST_EVENTS, MOST_RECURRING, MOST_RUNS, Req},
+    wire::{
+        Answer, BacklogQuery, DeadQuery, LogQuery, MOST_EVENTS, MOST_RECURRING, MOST_RUNS, Req,
+        SchedulesQuery,
+    },
 };
 
 /// Reads of one link that may wait.
@@ -65,6 +68,15 @@ pub enum What {
         /// At most so many; those of a page too.
         limit: u32,
     },
+    /// A page of what waits for its time.
+    Schedules {
+        /// Which of it.
+        query: SchedulesQuery,
+        /// Where to go on; empty: from the start.
+        page: String,
+        /// At most so many; those of a page too.
+        limit: u32,
+    },
     /// A page of recurring schedules.
     RecurringPage {
         /// The last name of the page before; empty: from the start.
@@ -89,6 +101,10 @@ pub async fn run(read: Read, store: Store, deliveries: Handle<Deliveries>, hub: 
         What::Event(id) => event(req, id, &store, &outlet).await,
         What::Log { query, page, limit } => log(req, &query, &page, limit, &store, &outlet).await,
         What::Pids { domain, page, limit } => pids(&domain, &page, limit, &store).await,
+        What::Schedules { query, page, limit } => {
+            let page = store.schedules_page(&query, &page, within_page(limit)).await;
+            page.map(|(events, next)| Answer::Schedules { events, next }).map_err(Fault::from)
+        }
         What::RecurringPage { page, limit } => recurring_page(&page, limit, &store).await,
         What::Recurring { name, runs } => recurring(&name, runs, &store).await,
         What::Show(id) => show(req, id, &store, &deliveries, &outlet).await,

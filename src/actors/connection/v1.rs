@@ -7,21 +7,18 @@ use bytes::BytesMut;
 use super::{
     Connection,
     reads::{MOST_WAITING, Read, What},
-    replays::Asked,
-    session::Wish,
     waits::Awaits,
 };
 use crate::{
     actors::{
-        deliveries::{Consume, Settle, Stop, Verdict},
+        deliveries::{Settle, Verdict},
         journal::{Amending, Amendment, Publishing, Storing, Take},
         mail::MailError,
         outlet::{Answered, Frame, WindowPermit},
-        registry::{Subscribe, Unsubscribe, Unwatch, Watch},
     },
     event::{Append, EventId, Fault, code},
     metrics::{CutReason, Refusal as Refused},
-    wire::{ConsumeOptions, Hello, Record, Refusal, Reply, Req, Request, Sub, SubscribeOptions, Token},
+    wire::{Hello, Record, Refusal, Reply, Req, Request, Token},
 };
 
 /// How long a client waits after a mailbox was full.
@@ -63,22 +60,6 @@ impl Connection {
     pub(super) fn say_drain(&self) {
         if self.draining && self.session.is_welcome() && !self.gone {
             self.reply(&Reply::Drain);
-        }
-    }
-
-    /// A consumer doesn't come to be: its number is free again. False: it has been stopped already.
-    pub(super) fn forget_consumer(&mut self, sub: Sub) -> bool {
-        let there = self.session.remove(sub, Wish::Consumer).is_ok();
-        if there {
-            self.core.registry.signal(Unwatch { link: self.outlet.id(), sub });
-        }
-        there
-    }
-
-    /// A consumer gets nothing more: its link is told why.
-    pub(super) fn end_consumer(&mut self, sub: Sub, fault: Fault) {
-        if self.forget_consumer(sub) {
-            self.reply(&Reply::Ended { sub, fault });
         }
     }
 
@@ -154,6 +135,9 @@ impl Connection {
             Request::Pids { req, domain, page, limit } => {
                 self.read(Read { req, what: What::Pids { domain, page, limit } });
             }
+            Request::Schedules { req, query, page, limit } => {
+                self.read(Read { req, what: What::Schedules { query, page, limit } });
+            }
             Request::RecurList { req, page, limit } => {
                 self.read(Read { req, what: What::RecurringPage { page, limit } });
             }
@@ -162,85 +146,35 @@ impl Connection {
             }
             Request::Wait { req, wait } => self.wait(req, Awaits::Event(wait)),
             Request::Outcome { req, id, options } => self.wait(req, Awaits::Outcome(id, options)),
-            wish => {
-                let req = wish.req().unwrap_or_default();
-                if let Err(fault) = self.wish(wish) {
-                    self.outlet.answer(req, Err(fault));
-                }
+            Request::Subscribe { req, sub, domain, name, options } => {
+                let taken = self.subscribe(req, sub, (domain, name), options);
+                self.refuse(req, taken);
+            }
+            Request::Unsubscribe { req, sub } => {
+                let taken = self.unsubscribe(req, sub);
+                self.refuse(req, taken);
+            }
+            Request::Consume { req, sub, group, domain, name, options } => {
+                let taken = self.consume(req, sub, group, (domain, name), options);
+                self.refuse(req, taken);
+            }
+            Request::Stop { req, sub } => {
+                let taken = self.stop_consumer(req, sub);
+                self.refuse(req, taken);
             }
         }
     }
 
-    fn wait(&mut self, req: Req, awaits: Awaits) {
-        if let Err(fault) = self.waits.begin(req, awaits) {
+    /// Answers a request that wasn't taken.
+    fn refuse(&self, req: Req, taken: Result<(), Fault>) {
+        if let Err(fault) = taken {
             self.outlet.answer(req, Err(fault));
         }
     }
 
-    /// Subscriptions and consumers.
-    fn wish(&mut self, request: Request) -> Result<(), Fault> {
-        let (outlet, link) = (self.outlet.clone(), self.outlet.id());
-        for sub in self.replays.refused() {
-            // It was added when its replay began.
-            let _ = self.session.remove(sub, Wish::Subscription);
-        }
-        match request {
-            Request::Subscribe {
-                req,
-                sub,
-                domain,
-                name,
-                options: SubscribeOptions { from: Some(since) },
-            } => {
-                self.session.add(sub, Wish::Subscription)?;
-                self.replays.begin(Asked { req, sub, domain, name, since });
-                Ok(())
-            }
-            Request::Subscribe { req, sub, domain, name, options: SubscribeOptions { from: None } } => {
-                self.session.add(sub, Wish::Subscription)?;
-                let sent = self.core.registry.offer(Subscribe { outlet, req, sub, domain, name });
-                self.taken(sent).inspect_err(|_| {
-                    // It was added a moment ago.
-                    let _ = self.session.remove(sub, Wish::Subscription);
-                })
-            }
-            Request::Unsubscribe { req, sub } => {
-                self.session.remove(sub, Wish::Subscription)?;
-                // First the task, so that it takes no seat after it was taken back.
-                self.replays.forget(sub);
-                self.core.registry.signal(Unsubscribe { outlet, req, sub });
-                Ok(())
-            }
-            Request::Consume { group: None, options: ConsumeOptions { from: Some(_), .. }, .. } => {
-                Err(Fault::refused(
-                    code::INVALID_RECORD,
-                    "`from` is for named groups: the default group's bindings start with what nobody wanted of the last \
-                     hours, as the hub's `orphan_keep` says",
-                ))
-            }
-            Request::Consume { req, sub, group, domain, name, options } => {
-                self.session.add(sub, Wish::Consumer)?;
-                let watch = Watch { outlet: outlet.clone(), sub, domain: domain.clone(), name: name.clone() };
-                let uid = self.uid.clone();
-                let consume = Consume { outlet, uid, req, sub, group, domain, name, options };
-                let sent = self.core.registry.offer(watch).and_then(|()| self.core.deliveries.offer(consume));
-                self.taken(sent).inspect_err(|_| {
-                    self.core.registry.signal(Unwatch { link, sub });
-                    // It was added a moment ago.
-                    let _ = self.session.remove(sub, Wish::Consumer);
-                })
-            }
-            Request::Stop { req, sub } => {
-                self.session.remove(sub, Wish::Consumer)?;
-                self.core.registry.signal(Unwatch { link, sub });
-                self.core.deliveries.signal(Stop { outlet, req, sub });
-                Ok(())
-            }
-            other => Err(Fault::refused(
-                code::UNSUPPORTED,
-                format!("{} isn't served by this hub yet", other.verb()),
-            )),
-        }
+    fn wait(&mut self, req: Req, awaits: Awaits) {
+        let taken = self.waits.begin(req, awaits);
+        self.refuse(req, taken);
     }
 
     fn read(&mut self, read: Read) {

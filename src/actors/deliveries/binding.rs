@@ -1,5 +1,6 @@
 //! One binding's queue: what its consumers are to get next, a window in memory over what the database holds.
 
+mod again;
 mod ordered;
 #[cfg(test)]
 mod tests;
@@ -9,7 +10,11 @@ use std::{
     sync::Arc,
 };
 
-use super::consumer::ConsumerKey;
+use self::again::Again;
+use super::{
+    consumer::ConsumerKey,
+    windows::{Seat, Share, Windows},
+};
 use crate::{
     actors::dispatched::Dispatched,
     event::{DomainStart, Pattern, has_started},
@@ -20,6 +25,8 @@ use crate::{
 pub const WINDOW_EVENTS: usize = if cfg!(test) { 8 } else { 4_096 };
 /// The same in bytes.
 pub const WINDOW_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of one page.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// A page is read when fewer wait in memory.
 const LOW_WATER: usize = WINDOW_EVENTS / 4;
 
@@ -65,7 +72,9 @@ struct Reading {
     ticket: u64,
     /// Dispatched since the read began: the page may or may not show them.
     arrived: VecDeque<Arc<Dispatched>>,
-    arrived_bytes: usize,
+    arrived_bytes: Share,
+    /// What the page may bring, so that nobody else takes its place.
+    _granted: Share,
     /// `arrived` was full and is incomplete.
     overflowed: bool,
     /// Ended since the read began: the page may still show them as open.
@@ -79,6 +88,8 @@ pub struct PageWanted {
     pub ticket: u64,
     /// Open events above this sequence number.
     pub after: u64,
+    /// So many bytes of them, at least one event.
+    pub bytes: usize,
 }
 
 /// A page that was read.
@@ -110,10 +121,14 @@ pub struct Binding {
     /// Consumers that have credit, in turn.
     pub ready: VecDeque<ConsumerKey>,
     consumers: usize,
+    /// While it has consumers.
+    seat: Option<Seat>,
+    /// Of a group that keeps the order of keys.
+    in_order: bool,
     waiting: BTreeMap<u64, Waiting>,
-    bytes: usize,
-    /// What is due for a retry, by sequence number.
-    again: BTreeSet<u64>,
+    bytes: Share,
+    /// What is due for a retry.
+    again: Again,
     /// Everything at or below it was considered.
     loaded: u64,
     mode: Mode,
@@ -132,9 +147,11 @@ impl Binding {
             all_from: start_seq,
             ready: VecDeque::new(),
             consumers: 0,
+            seat: None,
+            in_order: false,
             waiting: BTreeMap::new(),
-            bytes: 0,
-            again: BTreeSet::new(),
+            bytes: Share::default(),
+            again: Again::default(),
             loaded: loaded.max(start_seq.saturating_sub(1)),
             mode: Mode::Idle { behind: true },
             tickets: 0,
@@ -148,9 +165,22 @@ impl Binding {
         self.starts = Vec::new();
         self.loaded = start_seq.saturating_sub(1);
         self.waiting = BTreeMap::new();
-        self.again = BTreeSet::new();
-        self.bytes = 0;
+        self.again = Again::default();
+        self.bytes.clear();
         self.mode = if self.consumers == 0 { Mode::Idle { behind: true } } else { Mode::Lagging(None) };
+    }
+
+    /// The same, which keeps no more in memory than all of these may together.
+    #[must_use]
+    pub fn within(mut self, windows: &Windows) -> Self {
+        self.bytes = windows.share();
+        self
+    }
+
+    /// Whether its group keeps the order of keys: such a one counts as any other, but isn't held up by them, since what it
+    /// has read may wait for what it hasn't.
+    pub fn set_in_order(&mut self, in_order: bool) {
+        self.in_order = in_order;
     }
 
     /// The same, where some domains start later.
@@ -159,12 +189,6 @@ impl Binding {
         self.all_from = starts.iter().map(|start| start.seq).fold(self.start_seq, u64::max);
         self.starts = starts;
         self
-    }
-
-    /// When some domains start later than others.
-    #[must_use]
-    pub fn starts(&self) -> &[DomainStart] {
-        &self.starts
     }
 
     /// Whether an event of this domain isn't from before its time.
@@ -194,6 +218,7 @@ impl Binding {
     /// A consumer came: from now on events are kept for it. True: it is the first.
     pub fn joined(&mut self) -> bool {
         self.consumers += 1;
+        self.seat.get_or_insert_with(|| self.bytes.windows().seat());
         if let Mode::Idle { behind } = self.mode {
             self.mode = if behind { Mode::Lagging(None) } else { Mode::Live };
         }
@@ -210,9 +235,10 @@ impl Binding {
             let behind = !self.is_live() || !self.waiting.is_empty();
             self.loaded = self.floor();
             self.waiting = BTreeMap::new();
-            self.bytes = 0;
+            self.bytes.clear();
+            self.seat = None;
             self.mode = Mode::Idle { behind };
-            return std::mem::take(&mut self.again);
+            return self.again.take_all();
         }
         BTreeSet::new()
     }
@@ -269,7 +295,8 @@ impl Binding {
                 false
             }
             Mode::Live => {
-                if self.waiting.len() >= WINDOW_EVENTS || self.bytes >= WINDOW_BYTES {
+                let is_full = self.waiting.len() >= WINDOW_EVENTS || self.bytes >= WINDOW_BYTES;
+                if is_full || (!self.in_order && !self.bytes.windows().admits(self.bytes.bytes())) {
                     self.mode = Mode::Lagging(None);
                     return false;
                 }
@@ -278,10 +305,13 @@ impl Binding {
             }
             Mode::Lagging(None) => false,
             Mode::Lagging(Some(reading)) => {
-                if reading.arrived.len() >= WINDOW_EVENTS || reading.arrived_bytes >= WINDOW_BYTES {
+                let is_full = reading.arrived.len() >= WINDOW_EVENTS || reading.arrived_bytes >= WINDOW_BYTES;
+                let holds = self.bytes.bytes() + reading.arrived_bytes.bytes();
+                let is_full = is_full || (!self.in_order && !self.bytes.windows().admits(holds));
+                if is_full {
                     reading.overflowed = true;
                     reading.arrived = VecDeque::new();
-                    reading.arrived_bytes = 0;
+                    reading.arrived_bytes.clear();
                 }
                 if !reading.overflowed {
                     reading.arrived_bytes += event.weight();
@@ -312,16 +342,6 @@ impl Binding {
         }
     }
 
-    /// One is due for a retry, for the next consumer with credit.
-    pub fn put_again(&mut self, seq: u64) {
-        self.again.insert(seq);
-    }
-
-    /// The oldest of those that are due for a retry: they come before the others.
-    pub fn take_again(&mut self) -> Option<u64> {
-        self.again.pop_first()
-    }
-
     /// The oldest event that waits.
     pub fn take(&mut self) -> Option<Waiting> {
         let (_, waiting) = self.waiting.pop_first()?;
@@ -331,7 +351,7 @@ impl Binding {
 
     /// The event was handed out through another binding of the group.
     pub fn forget(&mut self, seq: u64) {
-        self.again.remove(&seq);
+        self.again.remove(seq);
         if let Some(waiting) = self.waiting.remove(&seq) {
             self.bytes -= waiting.event.weight();
         }
@@ -350,9 +370,15 @@ impl Binding {
         if self.waiting.len() > LOW_WATER || self.bytes > WINDOW_BYTES / 2 {
             return None;
         }
+        let windows = self.bytes.windows();
+        let room = if self.in_order { Some(PAGE_BYTES) } else { windows.room(self.bytes.bytes()) };
+        let bytes = room?.min(PAGE_BYTES);
+        let mut granted = windows.share();
+        granted += bytes;
         self.tickets += 1;
-        *reading = Some(Reading { ticket: self.tickets, ..Reading::default() });
-        Some(PageWanted { ticket: self.tickets, after: self.loaded })
+        let (ticket, arrived_bytes) = (self.tickets, windows.share());
+        *reading = Some(Reading { ticket, arrived_bytes, _granted: granted, ..Reading::default() });
+        Some(PageWanted { ticket, after: self.loaded, bytes })
     }
 
     /// The page couldn't be read; [`Self::want_page`] will ask again.
@@ -380,7 +406,7 @@ impl Binding {
         if slot.as_ref().is_none_or(|reading| reading.ticket != ticket) {
             return Vec::new();
         }
-        let Some(reading) = slot.take() else { return Vec::new() };
+        let Some(mut reading) = slot.take() else { return Vec::new() };
         self.loaded = self.loaded.max(scanned);
         let mut place: Vec<Waiting> = rows
             .into_iter()
@@ -392,7 +418,7 @@ impl Binding {
             .collect();
         if !more && !reading.overflowed {
             self.mode = Mode::Live;
-            for event in reading.arrived {
+            for event in std::mem::take(&mut reading.arrived) {
                 if event.seq > self.loaded {
                     self.loaded = event.seq;
                     if !reading.ended.contains(&event.seq) && !self.waiting.contains_key(&event.seq) {

@@ -7,9 +7,9 @@ use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use tokio::sync::oneshot;
 
 use super::{
-    ChangeGroup, Deliveries, Redriven, TICK,
+    ChangeGroup, Deliveries, Redriven,
     effects::Effects,
-    groups::{GroupNo, MOST_GROUPS, TakenOut},
+    groups::{GroupNo, MOST_GROUPS},
     joins::made_group,
     policy,
     start::start_seq,
@@ -27,21 +27,19 @@ use crate::{
 
 /// How long who changes a group that is being changed is told to wait.
 const BUSY: Duration = Duration::from_millis(100);
-/// Outcomes of a removed group that one transaction deletes.
-const MOST_REMOVED: usize = 1_000;
 
 /// Who asked for a change.
 #[derive(Debug)]
-struct Asked {
+pub(super) struct Asked {
     outlet: Outlet,
-    uid: Uid,
+    pub(super) uid: Uid,
     req: Req,
     _permit: AmendPermit,
-    group: Option<Name>,
+    pub(super) group: Option<Name>,
 }
 
 impl Asked {
-    fn answer(self, result: Result<GroupChanged, Fault>) {
+    pub(super) fn answer(self, result: Result<GroupChanged, Fault>) {
         self.outlet.answer(self.req, result.map(|changed| Answer::Group(Box::new(changed))));
     }
 
@@ -222,49 +220,8 @@ impl Deliveries {
         self.count(ctx);
     }
 
-    /// Memory goes first: no outcome may come to the store behind the removal, where a group of that name that is made
-    /// later would find it.
-    fn remove(&mut self, no: GroupNo, name: Name, asked: Asked, ctx: &mut Context<Self>) {
-        let mut effects = Effects::default();
-        let Some(group) = self.groups.take_out(no, Now::read(), &mut effects) else {
-            let fault = not_found(asked.group.as_ref());
-            asked.answer(Err(fault));
-            return;
-        };
-        self.end_consumers(&mut effects, &removed(&name));
-        self.apply(effects, ctx);
-        self.remove_part(name, Some(group), asked, ctx);
-    }
-
-    /// Deletes what the store has of it, part by part; `group` goes back into memory if nothing of it was deleted.
-    fn remove_part(&mut self, name: Name, group: Option<TakenOut>, asked: Asked, ctx: &mut Context<Self>) {
-        self.changing.insert(Some(name.clone()));
-        let (told, answer) = oneshot::channel();
-        let (hub, at, by) = (self.config.hub.clone(), now(), asked.uid.clone());
-        let write = Write::RemoveGroup { group: name.to_string(), hub, at, by, most: MOST_REMOVED };
-        self.journal.signal(Alter { write, done: told });
-        ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| match (answer, group) {
-            (Ok(Ok(Written::Removed { more: true })), _) => deliveries.remove_part(name, None, asked, ctx),
-            (Ok(Ok(_)), _) => {
-                deliveries.changing.remove(&Some(name));
-                asked.answer(Ok(GroupChanged { settings: None, events: 0 }));
-            }
-            (Ok(Err(fault)), Some(group)) => {
-                deliveries.changing.remove(&Some(name.clone()));
-                deliveries.groups.put_back(name, group);
-                asked.answer(Err(fault));
-            }
-            // The rest must go before there can be another group of that name.
-            (Ok(Err(error)), None) => {
-                tracing::warn!(%error, "what is left of a removed group can't be deleted; trying again");
-                ctx.run_later(TICK, |deliveries, ctx| deliveries.remove_part(name, None, asked, ctx));
-            }
-            (Err(_), _) => {}
-        }));
-    }
-
     /// Tells the links of consumers that end.
-    fn end_consumers(&mut self, effects: &mut Effects, fault: &Fault) {
+    pub(super) fn end_consumers(&mut self, effects: &mut Effects, fault: &Fault) {
         for (outlet, sub) in effects.ended_consumers.drain(..) {
             outlet.tell(Word::Ended(sub, fault.clone()));
         }
@@ -295,7 +252,7 @@ impl Handler<Redriven> for Deliveries {
     }
 }
 
-fn text(group: Option<&Name>) -> String {
+pub(super) fn text(group: Option<&Name>) -> String {
     group.map_or_else(|| "the default group".to_owned(), |name| format!("the group {:?}", name.as_str()))
 }
 
@@ -342,10 +299,6 @@ fn unbound(domain: &Pattern, name: &Pattern, group: Option<&Name>) -> Fault {
             text(group)
         ),
     )
-}
-
-fn removed(name: &Name) -> Fault {
-    Fault::refused(code::GROUP_NOT_FOUND, format!("{} was removed", text(Some(name))))
 }
 
 pub(super) fn too_many_groups() -> Fault {

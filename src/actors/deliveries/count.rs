@@ -5,7 +5,7 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use super::{Deliveries, groups::GroupNo, pending::MarksWanted};
 
 /// Events of one page: quick to read, so that other readers have their turn.
-const PAGE_MARKS: usize = if cfg!(test) { 4 } else { 4_096 };
+pub(super) const PAGE_MARKS: usize = if cfg!(test) { 4 } else { 4_096 };
 
 impl Deliveries {
     /// Begins to count, if that is wanted and not under way: one group after the other.

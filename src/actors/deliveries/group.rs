@@ -201,6 +201,8 @@ impl Group {
         if self.order_wanted() != before {
             self.begin_order();
         }
+        let in_order = self.order.is_some();
+        self.bindings.values_mut().for_each(|binding| binding.set_in_order(in_order));
     }
 
     fn is_default(&self) -> bool {
@@ -208,7 +210,8 @@ impl Group {
     }
 
     /// Adds a binding that nobody consumes yet. One that is known already stays as it is.
-    pub fn bind(&mut self, id: i64, binding: Binding) {
+    pub fn bind(&mut self, id: i64, mut binding: Binding) {
+        binding.set_in_order(self.order.is_some());
         if !self.bindings.contains_key(&id) {
             self.index.insert(&binding.domain, &binding.name, id);
             self.bindings.insert(id, binding);
@@ -228,10 +231,8 @@ impl Group {
         let binding = consumer.binding;
         if let Some(bound) = self.bindings.get_mut(&binding) {
             if bound.joined() {
-                self.retries.somebody_came();
-                for seq in self.retries.also_for(|event| bound.matches(event)) {
-                    bound.put_again(seq);
-                }
+                self.retries.joined(binding);
+                self.retries.also_for(bound);
             }
             self.active += 1;
             self.consumers.insert(key, consumer);
@@ -584,6 +585,9 @@ impl Group {
         let Some(binding) = self.bindings.get_mut(&id) else { return };
         let kept: Vec<u64> = if self.order.is_some() { binding.kept().collect() } else { Vec::new() };
         let again = binding.left(key);
+        if !binding.has_consumers() {
+            self.retries.left(id);
+        }
         self.retries.give_up(again.iter().copied());
         self.left_in_order(id, &kept, &again);
     }

@@ -14,7 +14,6 @@ use std::{
     sync::Arc,
 };
 
-pub use self::changes::TakenOut;
 use super::{
     binding::{Binding, Page},
     budget::Budget,
@@ -25,6 +24,7 @@ use super::{
     policy::Policy,
     retries::RetriesPage,
     tokens::Tokens,
+    windows::Windows,
 };
 use crate::{
     actors::{
@@ -58,6 +58,8 @@ pub struct Shared {
     pub tokens: Tokens,
     /// What links hold.
     pub budget: Budget,
+    /// What bindings keep in memory.
+    pub windows: Windows,
     /// The last event that was dispatched.
     pub head: u64,
     /// Writes dead letters.
@@ -176,6 +178,12 @@ impl Groups {
         self.known.get(&(no, domain.clone(), name.clone())).copied()
     }
 
+    /// What bindings keep in memory, all together.
+    #[must_use]
+    pub fn windows(&self) -> &Windows {
+        &self.shared.windows
+    }
+
     /// How many bindings there are.
     #[must_use]
     pub fn count_bindings(&self) -> usize {
@@ -185,8 +193,10 @@ impl Groups {
     /// Adds a binding of this group that nobody consumes yet; everything of it up to `loaded` is settled.
     pub fn bind(&mut self, no: GroupNo, binding: store::Binding, loaded: u64) -> i64 {
         let store::Binding { id, domain, name, start_seq, starts, .. } = binding;
+        let windows = self.shared.windows.clone();
         let Some(group) = self.get_mut(no) else { return id };
-        group.bind(id, Binding::new(domain.clone(), name.clone(), start_seq, loaded).with_starts(starts));
+        let binding = Binding::new(domain.clone(), name.clone(), start_seq, loaded).with_starts(starts);
+        group.bind(id, binding.within(&windows));
         if self.known.insert((no, domain.clone(), name.clone()), id).is_none() && no != GroupNo::DEFAULT {
             self.index.insert(&domain, &name, no);
             self.bindings.insert(id, no);

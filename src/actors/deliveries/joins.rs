@@ -36,7 +36,9 @@ impl Deliveries {
         let group = message.group.as_ref();
         let no = self.groups.find(group);
         let binding = no.and_then(|no| Some((no, self.groups.binding(no, &message.domain, &message.name)?)));
-        if let Some((no, id)) = binding {
+        if self.removals.contains(group) {
+            refuse(&message, being_changed(group));
+        } else if let Some((no, id)) = binding {
             self.join(&message, no, id, ctx);
         } else if self.changing.contains(&message.group) {
             refuse(&message, being_changed(group));

@@ -119,6 +119,12 @@ impl Order {
         self.backs >= MOST_BACK
     }
 
+    /// Whether events would have their turns, if bindings had come as far.
+    #[must_use]
+    pub fn waits_for_bindings(&self) -> bool {
+        !self.beyond.is_empty()
+    }
+
     /// How many events wait for their turn in memory.
     #[must_use]
     pub fn held(&self) -> usize {
@@ -253,8 +259,8 @@ impl Order {
                 Next::Nothing
             }
             Some(First::Held(seq)) => {
-                let is_due = lane.held.get(&seq).is_some_and(|waiting| waiting.due.is_some());
-                if !(loaded || open && is_due) {
+                // While not all are known, what is due again goes on, and what stands before that.
+                if !(loaded || open && lane.has_failed()) {
                     return Next::Nothing;
                 }
                 if seq > horizon {

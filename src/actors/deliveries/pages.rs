@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::{
-    Deliveries, PAGE_BYTES, PAGE_EVENTS,
+    Deliveries, PAGE_EVENTS,
     binding::{Page, PageWanted, Waiting},
     effects::Effects,
 };
@@ -21,7 +21,7 @@ impl Deliveries {
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
         let read = async move {
             let patterns = (&domain, &name);
-            store.open_page(&hub, group.key(), page.after, patterns, PAGE_EVENTS, PAGE_BYTES).await
+            store.open_page(&hub, group.key(), page.after, patterns, PAGE_EVENTS, page.bytes).await
         };
         ctx.spawn(read.into_actor(self).map(move |result, deliveries, ctx| {
             deliveries.page(id, page, result, ctx);

@@ -1,20 +1,23 @@
 //! What of a group waits for a time before its next attempt. All of it stands in the database; memory has those whose
-//! time has come, as many as a window holds, and knows when to look for more.
+//! time has come, as many for each binding as its share holds, and knows when to look for more. What there was no room for
+//! is left to the database, and reading goes on past it: those who take nothing hold up nobody else.
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Bound,
+};
 
-use super::binding::Waiting;
-use crate::actors::dispatched::Dispatched;
+use super::binding::{Binding, Waiting};
 
-/// The most events that wait in memory for a consumer. Small in tests, so that it is full.
-pub const WINDOW_EVENTS: usize = if cfg!(test) { 4 } else { 1_024 };
-/// The same in bytes; a page may go beyond.
-const WINDOW_BYTES: usize = 8 * 1024 * 1024;
-/// A page is read when no more than so many wait.
-const LOW_WATER: usize = WINDOW_EVENTS / 4;
+/// The most events of a page. Small in tests, so that there are several.
+pub const PAGE_EVENTS: usize = if cfg!(test) { 4 } else { 1_024 };
+/// In a group that keeps the order of keys, a page is read when no more than so many wait.
+const LOW_WATER: usize = PAGE_EVENTS / 4;
+/// Nor than so many bytes.
+const LOW_BYTES: usize = 4 * 1024 * 1024;
 /// A page that couldn't be read is asked for again after so many milliseconds.
 const AGAIN: i64 = 1_000;
 
@@ -27,12 +30,19 @@ pub struct Retries {
     /// Those in memory whose time has come, and in how many bindings' queues each stands.
     here: HashMap<u64, (Waiting, usize)>,
     bytes: usize,
-    /// What stands in the database up to here was looked at: it is in memory, in somebody's hands, or [`Self::unplaced`].
+    /// What stands in the database up to here was looked at: it is in memory, in somebody's hands, [`Self::unplaced`], or left
+    /// for want of room.
     after: Key,
     /// When there is something beyond, as far as is known.
     look_at: Option<i64>,
     /// The first that was looked at while no consumer wanted it.
     unplaced: Option<Key>,
+    /// Bindings for which there was no room, and the first for each that was left: it has room for that first.
+    behind: BTreeMap<i64, Key>,
+    /// Of them, the one that a page was read for last; none: what is new was looked at last.
+    turn: Option<i64>,
+    /// Nothing is read before: the database couldn't be asked.
+    pause: i64,
     reading: Option<Reading>,
     tickets: u64,
 }
@@ -41,6 +51,10 @@ pub struct Retries {
 #[derive(Debug)]
 struct Reading {
     ticket: u64,
+    /// As in [`RetriesWanted`].
+    after: Key,
+    /// As in [`RetriesWanted`].
+    until: i64,
     /// Is to be looked at again, wherever the page ends.
     rewound: Option<Key>,
     /// What the page may show though it isn't so any more.
@@ -80,6 +94,9 @@ impl Default for Retries {
             after: (i64::MIN, 0),
             look_at: Some(i64::MIN),
             unplaced: None,
+            behind: BTreeMap::new(),
+            turn: None,
+            pause: i64::MIN,
             reading: None,
             tickets: 0,
         }
@@ -114,15 +131,14 @@ impl Retries {
         Some(waiting)
     }
 
-    /// A binding has consumers that had none: these of those in memory are for them too, and stand in its queue now.
-    pub fn also_for(&mut self, wants: impl Fn(&Dispatched) -> bool) -> Vec<u64> {
-        let wanted = self.here.iter_mut().filter(|(_, (waiting, _))| wants(&waiting.event));
-        wanted
-            .map(|(seq, (_, bindings))| {
+    /// A binding has consumers that had none: what it wants of those in memory stands in its queue too from now on.
+    pub fn also_for(&mut self, binding: &mut Binding) {
+        for (waiting, bindings) in self.here.values_mut() {
+            if binding.matches(&waiting.event) {
+                binding.put_again(&waiting.event);
                 *bindings += 1;
-                *seq
-            })
-            .collect()
+            }
+        }
     }
 
     /// One of the bindings' queues is given up: what stands in no other one is left to the database, which is looked at
@@ -146,7 +162,31 @@ impl Retries {
         self.unplaced = Some(self.unplaced.map_or(key, |first| first.min(key)));
     }
 
-    /// A binding has consumers that had none.
+    /// There is no room for this one in the shares of these bindings: it is looked at again once one of them has room.
+    pub fn leave_behind(&mut self, waiting: &Waiting, bindings: impl IntoIterator<Item = i64>) {
+        let key = key_of(waiting);
+        for id in bindings {
+            let first = self.behind.entry(id).or_insert(key);
+            *first = key.min(*first);
+        }
+    }
+
+    /// This binding has consumers that had none: among what was left there may be something for them.
+    pub fn joined(&mut self, id: i64) {
+        self.somebody_came();
+        if let Some(first) = self.behind.values().min().copied() {
+            self.behind.insert(id, first);
+        }
+    }
+
+    /// This binding has no consumers any more: what was left for it waits for somebody to come.
+    pub fn left(&mut self, id: i64) {
+        if let Some(key) = self.behind.remove(&id) {
+            self.unplaced = Some(self.unplaced.map_or(key, |first| first.min(key)));
+        }
+    }
+
+    /// What nobody was there for is looked at again.
     pub fn somebody_came(&mut self) {
         if let Some(first) = self.unplaced.take() {
             self.rewind(first);
@@ -172,6 +212,7 @@ impl Retries {
     /// Others have changed what the database has: everything is looked at again.
     pub fn look_again(&mut self) {
         self.unplaced = None;
+        self.behind.clear();
         self.rewind((i64::MIN, 0));
     }
 
@@ -182,37 +223,92 @@ impl Retries {
     }
 
     /// Whether a page should be read now. Asked again only after [`Self::page`] or [`Self::page_failed`].
-    pub fn want_page(&mut self, now: i64) -> Option<RetriesWanted> {
-        if self.next().is_none_or(|at| at > now) {
+    ///
+    /// What was left for a binding that has room again, and what is beyond all that was looked at, take turns: a binding
+    /// whose consumers are quick has no end of the former.
+    pub fn want_page(&mut self, now: i64, bindings: &HashMap<i64, Binding>) -> Option<RetriesWanted> {
+        if self.reading.is_some() || self.pause > now {
             return None;
         }
-        self.look_at = None;
+        let beyond = self.look_at.is_some_and(|at| at <= now) && self.has_room(bindings);
+        let from = self.turn.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut of = self.with_room(from, bindings).find(|(_, first)| first.0 <= now);
+        if of.is_none() && !beyond {
+            of = self.with_room(Bound::Unbounded, bindings).find(|(_, first)| first.0 <= now);
+        }
+        let after = match of {
+            Some((_, first)) => self.after.min(before(first)),
+            None if beyond => {
+                self.look_at = None;
+                self.after
+            }
+            None => return None,
+        };
+        self.turn = of.map(|(id, _)| id);
         self.tickets += 1;
-        let (ticket, after) = (self.tickets, self.after);
-        self.reading = Some(Reading { ticket, rewound: None, ended: HashSet::new() });
-        Some(RetriesWanted { ticket, after, until: now, limit: WINDOW_EVENTS })
+        let (ticket, until) = (self.tickets, now);
+        self.reading = Some(Reading { ticket, after, until, rewound: None, ended: HashSet::new() });
+        Some(RetriesWanted { ticket, after, until, limit: PAGE_EVENTS })
     }
 
     /// When there may be a page to be read, in milliseconds since 1970. None: not before something else happens.
     #[must_use]
-    pub fn next(&self) -> Option<i64> {
-        let has_room = self.here.len() <= LOW_WATER && self.bytes <= WINDOW_BYTES / 2;
-        self.look_at.filter(|_| has_room && self.reading.is_none())
+    pub fn next(&self, bindings: &HashMap<i64, Binding>) -> Option<i64> {
+        if self.reading.is_some() {
+            return None;
+        }
+        let beyond = self.look_at.filter(|_| self.has_room(bindings));
+        let behind = self.with_room(Bound::Unbounded, bindings).map(|(_, first)| first.0);
+        behind.chain(beyond).min().map(|at| at.max(self.pause))
+    }
+
+    /// Whether so few wait in memory that a group which keeps the order of keys reads on.
+    #[must_use]
+    pub fn is_low(&self) -> bool {
+        self.here.len() <= LOW_WATER && self.bytes <= LOW_BYTES
+    }
+
+    /// Whether consumers are there for which nothing had to be left.
+    fn has_room(&self, bindings: &HashMap<i64, Binding>) -> bool {
+        self.behind.is_empty()
+            || bindings.iter().any(|(id, binding)| binding.has_consumers() && !self.behind.contains_key(id))
+    }
+
+    /// Bindings for which something was left, and that have room now.
+    fn with_room(
+        &self,
+        from: Bound<i64>,
+        bindings: &HashMap<i64, Binding>,
+    ) -> impl Iterator<Item = (i64, Key)> {
+        let behind = self.behind.range((from, Bound::Unbounded)).map(|(id, first)| (*id, *first));
+        behind.filter(|(id, _)| bindings.get(id).is_some_and(Binding::is_low_again))
     }
 
     /// Takes a page. Returns what it may rightly show; each of them is to be handed out, [kept](Self::keep) or
-    /// [left](Self::leave), unless somebody has it.
+    /// left ([for who comes](Self::leave), or [for want of room](Self::leave_behind)), unless somebody has it.
     pub fn page(&mut self, page: RetriesPage) -> Vec<Waiting> {
         let RetriesPage { ticket, mut rows, next } = page;
         let Some(reading) = self.reading.take_if(|reading| reading.ticket == ticket) else {
             return Vec::new();
         };
-        if let Some(last) = rows.last() {
-            self.after = self.after.max((last.due.unwrap_or(i64::MIN), last.event.seq));
-        }
-        if let Some(next) = next {
+        let last = rows.last().map(key_of);
+        // What was left and is among these is left anew, if there is no room for it yet.
+        let rest = match next {
+            None => (i64::MAX, u64::MAX),
+            Some(next) if next > reading.until => (next, 0),
+            Some(_) => last.map_or(reading.after, |(due, seq)| (due, seq.saturating_add(1))),
+        };
+        let end = self.after.max(last.unwrap_or(self.after));
+        self.behind.retain(|_, first| {
+            if *first > reading.after {
+                *first = rest.max(*first);
+            }
+            *first <= end
+        });
+        if let Some(next) = next.filter(|_| rest >= self.after) {
             self.look_at(next);
         }
+        self.after = end;
         if let Some(first) = reading.rewound {
             self.rewind(first);
         }
@@ -226,7 +322,8 @@ impl Retries {
             if let Some(first) = reading.rewound {
                 self.rewind(first);
             }
-            self.look_at = Some(now + AGAIN);
+            self.pause = now + AGAIN;
+            self.look_at(self.pause);
         }
     }
 
@@ -235,13 +332,18 @@ impl Retries {
         if let Some(reading) = &mut self.reading {
             reading.rewound = Some(reading.rewound.map_or(first, |old| old.min(first)));
         }
-        self.after = self.after.min((first.0, first.1.saturating_sub(1)));
+        self.after = self.after.min(before(first));
         self.look_at(first.0);
     }
 
     fn look_at(&mut self, at: i64) {
         self.look_at = Some(self.look_at.map_or(at, |old| old.min(at)));
     }
+}
+
+/// Behind this place, `key` is the first.
+fn before(key: Key) -> Key {
+    (key.0, key.1.saturating_sub(1))
 }
 
 fn key_of(waiting: &Waiting) -> Key {

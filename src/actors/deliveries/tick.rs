@@ -31,15 +31,18 @@ impl Deliveries {
             self.groups.recount();
         }
         self.count(ctx);
+        self.take_census(ctx);
         self.show_oldest();
         if self.ticks.is_multiple_of(CURSOR_TICKS) {
             self.save_cursors();
         }
     }
 
-    fn show_oldest(&self) {
+    /// What waits for a retry is as old as its event.
+    pub(super) fn show_oldest(&self) {
+        let oldest = self.groups.oldest().into_iter().chain(self.counted.oldest_retry).min();
         // Numbers are microseconds.
-        let age = self.groups.oldest().map(|seq| now_micros().saturating_sub(seq) / 1_000_000);
+        let age = oldest.map(|seq| now_micros().saturating_sub(seq) / 1_000_000);
         self.metrics.hub().oldest_pending.set_len(usize::try_from(age.unwrap_or(0)).unwrap_or(usize::MAX));
     }
 

@@ -20,6 +20,9 @@ const PUBLISHED: usize = 64;
 /// What a run to come counts for: two times and an id, as texts.
 const RUN: usize = 192;
 
+/// What an event that waits for its time counts for: its texts, at their longest.
+const SCHEDULED: usize = 512;
+
 /// An answer to one request.
 #[derive(Debug)]
 pub struct Answered {
@@ -45,6 +48,7 @@ impl Answered {
             Ok(Answer::Pids { pids, next }) => {
                 next.len() + pids.iter().map(|pid| size_of_val(pid) + pid.len()).sum::<usize>()
             }
+            Ok(Answer::Schedules { events, next }) => next.len() + events.len() * SCHEDULED,
             Ok(Answer::Recurrings { states, next }) => {
                 next.len() + states.iter().map(recurring).sum::<usize>()
             }

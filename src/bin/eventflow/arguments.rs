@@ -25,6 +25,7 @@ use crate::{
     recur::Recur,
     request::Request,
     schedule::{Cancel, Schedule, WITHOUT_DATE},
+    schedules::Schedules,
     show::Show,
     state,
     subscribe::Subscribe,
@@ -91,6 +92,10 @@ impl Cli {
             Command::Log(log) if log.is_backwards() => {
                 let sentence = "nothing lies between --from and --to: --from is later".to_owned();
                 ("log", (ErrorKind::ArgumentConflict, sentence))
+            }
+            Command::Schedules(schedules) if schedules.is_backwards() => {
+                let sentence = "nothing lies between --from and --to: --from is later".to_owned();
+                ("schedules", (ErrorKind::ArgumentConflict, sentence))
             }
             Command::State(state) if state.is_stream() == state.pid.is_some() => {
                 let sentence = "state needs a domain and a process, or `-` alone".to_owned();
@@ -184,6 +189,7 @@ pub(crate) enum Command {
     Consume(Consume),
     Wait(Wait),
     Schedule(Schedule),
+    Schedules(Schedules),
     Cancel(Cancel),
     Recur(Recur),
     Show(Show),
@@ -216,6 +222,7 @@ impl Command {
             | Self::Request(Request { timeout, .. })
             | Self::Wait(Wait { timeout, .. })
             | Self::Schedule(Schedule { timeout, .. })
+            | Self::Schedules(Schedules { timeout, .. })
             | Self::Cancel(Cancel { timeout, .. })
             | Self::Recur(Recur { timeout, .. })
             | Self::Show(Show { timeout, .. })
@@ -307,6 +314,8 @@ mod tests {
             "log a --from 1h --to 2h",
             "schedule orders reminded --in 1h --at 5",
             "schedule orders reminded --at 1h",
+            "schedules --from 2h --to 1h",
+            "schedules orders",
             "log --name paid",
             "log orders order-1 --child a",
             "log --child a",
@@ -352,6 +361,8 @@ mod tests {
             "wait --outcome a --now",
             "schedule a b --in 0s",
             "schedule a b --at 2030-01-31T12:00:00Z",
+            "schedules",
+            "schedules --domain orders.* --from 1h --to 2h --limit 5",
             "log a",
             "log a b --from 1h --to 1896091200000",
             "log a --child b",

@@ -30,6 +30,7 @@ mod publish;
 mod recur;
 mod request;
 mod schedule;
+mod schedules;
 mod show;
 mod state;
 mod stop;
@@ -96,6 +97,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Consume(arguments) => consume::run(arguments, link()?, printer, stop).await,
         Command::Wait(arguments) => wait::run(arguments, link()?, printer, stop).await,
         Command::Schedule(arguments) => schedule::run(arguments, link()?, printer, stop).await,
+        Command::Schedules(arguments) => schedules::run(arguments, link()?, printer, stop).await,
         Command::Cancel(arguments) => schedule::cancel(arguments, link()?, printer, stop).await,
         Command::Recur(arguments) => recur::run(arguments, link()?, printer, stop).await,
         Command::Show(arguments) => show::run(arguments, link()?, printer, stop).await,

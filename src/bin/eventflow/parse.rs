@@ -78,6 +78,20 @@ fn moment_at(text: &str, now: SystemTime) -> Result<Timestamp, String> {
     })
 }
 
+/// A moment that lies ahead: a time as [`date`] takes it, or a span from now.
+pub(crate) fn ahead(text: &str) -> Result<Timestamp, String> {
+    ahead_at(text, SystemTime::now())
+}
+
+fn ahead_at(text: &str, now: SystemTime) -> Result<Timestamp, String> {
+    let after = |millis| now.checked_add(Duration::from_millis(millis)).map(Timestamp::from);
+    absolute(text).or_else(|| span(text).and_then(after)).ok_or_else(|| {
+        "must be a time such as 2030-01-31T12:00:00Z, a day such as 2030-01-31 (from midnight UTC), milliseconds \
+         since 1970, or a span from now such as 1h"
+            .to_owned()
+    })
+}
+
 /// A lease that hubs take.
 pub(crate) fn lease(text: &str) -> Result<Duration, String> {
     duration(text)

@@ -7,7 +7,7 @@ use clap::Args;
 use eventflow::{
     event::Event,
     spoke::SpokeConfig,
-    wire::{Attempt, GroupTrace, Trace},
+    wire::{Association, Attempt, GroupTrace, RoundTrace, Trace},
 };
 
 use crate::{
@@ -102,6 +102,12 @@ pub(crate) fn story(event: &Event, trace: &Trace, time: impl Fn(i64) -> String) 
     for group in &trace.groups {
         row("group", &standing(group, &time));
     }
+    for round in &trace.redriven {
+        row("redriven", &redriven(round, &time));
+    }
+    for with in &trace.associations {
+        row("belongs to", &belonging(with));
+    }
     for attempt in &trace.attempts {
         row("attempt", &told(attempt, &time));
         for line in attempt.error.lines() {
@@ -134,6 +140,21 @@ fn standing(group: &GroupTrace, time: impl Fn(i64) -> String) -> String {
         _ => {}
     }
     text
+}
+
+/// How an earlier round ended.
+fn redriven(round: &RoundTrace, time: impl Fn(i64) -> String) -> String {
+    let RoundTrace { group, round, state, consumer, ended } = round;
+    let by = consumer.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let group = called(group.as_ref().map_or("", |group| group.as_str()));
+    format!("{group}: after round {round}, {state}{by} at {}", time(*ended))
+}
+
+fn belonging(with: &Association) -> String {
+    match with {
+        Association::ChildProcess { domain, cpid } => format!("the child process {domain} {cpid}"),
+        Association::Entity { eid } => format!("the entity {eid}"),
+    }
 }
 
 fn told(attempt: &Attempt, time: impl Fn(i64) -> String) -> String {
@@ -199,6 +220,20 @@ mod tests {
             consumer: Some(uid("C.SPOKE")),
             ended: Some(40),
             groups: vec![stands(None), stands(Some("billing"))],
+            redriven: vec![RoundTrace {
+                group: Some(eventflow::event::Group::parse("billing").unwrap()),
+                round: 1,
+                state: "dead".to_owned(),
+                consumer: Some(uid("C.SPOKE")),
+                ended: 50,
+            }],
+            associations: vec![
+                Association::ChildProcess {
+                    domain: eventflow::event::Domain::parse("parcels").unwrap(),
+                    cpid: eventflow::event::Pid::parse("parcel-7").unwrap(),
+                },
+                Association::Entity { eid: eventflow::event::Eid::parse("customer-3").unwrap() },
+            ],
             attempts: vec![Attempt {
                 round: 1,
                 number: 1,
@@ -223,6 +258,9 @@ hub        H.HUB as number 7
 state      dead in the default group by C.SPOKE at t40
 group      (default): dead by C.SPOKE at t40, 1 attempt failed
 group      billing: retrying, round 2, 3 attempts failed, next attempt at t90
+redriven   billing: after round 1, dead by C.SPOKE at t50
+belongs to the child process parcels parcel-7
+belongs to the entity customer-3
 attempt    1 claimed at t10 by C.SPOKE, nack after 30 ms
            exit code 1: no such\u{FFFD} order
            try again
@@ -234,6 +272,8 @@ data       {}";
     fn the_story_of_a_new_event_is_short() {
         let trace = Trace {
             groups: Vec::new(),
+            redriven: Vec::new(),
+            associations: Vec::new(),
             scheduled: None,
             recurring: None,
             publisher: None,

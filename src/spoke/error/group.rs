@@ -29,7 +29,7 @@ pub enum GroupError {
     /// The hub refused.
     #[error("the hub refused: {0}")]
     Refused(Fault),
-    /// The link was lost before the answer to a purge or a removal, which isn't sent again by itself: it is in doubt,
+    /// The link was lost before the answer to a purge or a removal (of the group or of a binding), which isn't sent again by itself: it is in doubt,
     /// done or not. Look at the group first: asked for once more it is about what is there by then.
     #[error(
         "the link was lost before the hub's answer ({0}): it may be done or not; look at the group, then decide"

@@ -173,6 +173,12 @@ pub enum ChangeError {
     /// The hub refused.
     #[error("the hub refused the change: {0}")]
     Refused(Fault),
+    /// The link was lost before the answer to the deletion of a log, which isn't sent again by itself: it is in doubt,
+    /// done or not or in part. Asked for once more it is about the log as it is by then.
+    #[error(
+        "the link was lost before the hub's answer ({0}): it may be done or not; look at the log, then decide"
+    )]
+    LinkLost(Fault),
     /// No answer in time: it may be done or not. To ask for the same again is harmless.
     #[error("the hub didn't answer within {:.1} s: the change may be done or not; ask again", waited.as_secs_f64())]
     TimedOut {
@@ -192,6 +198,7 @@ impl ChangeError {
             ChangeError::Text(error) => error.code,
             ChangeError::NotFound { .. } => code::EVENT_NOT_FOUND,
             ChangeError::Refused(fault) | ChangeError::Closed(fault) => &fault.code,
+            ChangeError::LinkLost(_) => code::LINK_LOST,
             ChangeError::TimedOut { .. } => code::TIMEOUT,
         }
     }

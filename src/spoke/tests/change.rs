@@ -96,6 +96,31 @@ async fn a_deleted_log_is_counted_and_a_refusal_for_now_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_deletion_of_a_log_is_in_doubt_after_a_lost_link_and_is_not_sent_again() {
+    let mut hub = FakeHub::new();
+    let (spoke, mut link) = hub.connected(config(), limits()).await;
+    let (deleted, ()) = tokio::join!(spoke.delete_log("orders", "order-1"), async {
+        let Request::Delete { .. } = link.request().await else { panic!("expected a deletion") };
+        drop(link);
+    });
+    let error = deleted.unwrap_err();
+    assert!(matches!(error, ChangeError::LinkLost(_)), "{error:?}");
+    assert_eq!((error.code(), error.is_retryable()), (code::LINK_LOST, false));
+    // The first that the next link carries is what is asked then.
+    let mut link = hub.relinked().await;
+    let (removed, ()) = tokio::join!(spoke.remove_recurring("nightly"), async {
+        let Request::RecurChange { .. } = link.request().await else { panic!("expected a removal") };
+        drop(link);
+        let mut link = hub.relinked().await;
+        // To be gone is what was meant, whoever did it.
+        let Request::RecurChange { req, .. } = link.request().await else { panic!("expected it again") };
+        let fault = Fault::refused(code::RECURRING_NOT_FOUND, "there is none");
+        link.send(Reply::Err { req, fault }).await;
+    });
+    removed.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_without_an_answer_times_out_and_says_that_it_is_in_doubt() {
     let mut hub = FakeHub::new();
     let mut config = config();

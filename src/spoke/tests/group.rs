@@ -99,7 +99,7 @@ async fn a_group_that_isnt_there_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_purge_and_a_removal_are_in_doubt_after_a_lost_link_and_are_not_sent_again() {
+async fn a_purge_and_removals_are_in_doubt_after_a_lost_link_and_are_not_sent_again() {
     let mut hub = FakeHub::new();
     let (spoke, mut link) = hub.connected(config(), limits()).await;
     let group = Arc::new(spoke.group("billing"));
@@ -113,8 +113,13 @@ async fn a_purge_and_a_removal_are_in_doubt_after_a_lost_link_and_are_not_sent_a
         async move { group.remove().await }
     });
     let Request::Group { .. } = link.request().await else { panic!("a removal") };
+    let unbinding = tokio::spawn({
+        let group = group.clone();
+        async move { group.unbind("orders", "*").await }
+    });
+    let Request::Group { .. } = link.request().await else { panic!("the removal of a binding") };
     drop(link);
-    for asked in [purging, removing] {
+    for asked in [purging, removing, unbinding] {
         let error = asked.await.unwrap().unwrap_err();
         assert!(matches!(error, GroupError::LinkLost(_)), "{error:?}");
         assert_eq!((error.code(), error.is_retryable()), (code::LINK_LOST, false));

@@ -80,6 +80,8 @@ async fn show_gives_the_event_and_its_trace() {
         ended: None,
         attempts: Vec::new(),
         groups: Vec::new(),
+        redriven: Vec::new(),
+        associations: Vec::new(),
     };
     let (shown, ()) = tokio::join!(spoke.show("e1"), async {
         let Request::Show { req, .. } = link.request().await else { panic!("expected a show") };

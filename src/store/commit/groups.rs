@@ -78,7 +78,7 @@ impl Told<'_> {
     }
 }
 
-async fn round_of(db: &Db<'_>, group: &str) -> Result<Option<u32>, DbErr> {
+pub(super) async fn round_of(db: &Db<'_>, group: &str) -> Result<Option<u32>, DbErr> {
     let sql = "SELECT round FROM v1_group WHERE name = ?";
     let row = db.row(sql, vec![group.into()]).await?;
     row.map(|row| small(&row, 0)).transpose()

@@ -9,7 +9,7 @@ use super::{
         Due, StoreError, Write, Written,
         engine::Ask,
         recurring::{MOST_SCHEDULES, Row, WITH_DATA, times},
-        schedules::NOW,
+        schedules::{MAX_DUE, NOW},
         sql::{Script, signed},
         time,
         writer::Db,
@@ -127,6 +127,12 @@ fn values(recur: &Recur, what: &Recurring, due: i64, by: &Uid, now: i64) -> [Val
 fn checked(what: &Recurring, now: i64) -> Result<(Recurring, i64), RuleError> {
     if !WINDOWS.contains(&what.window_ms) {
         return Err(RuleError::Window { window_ms: what.window_ms });
+    }
+    if let Some(start) = what.start.filter(|start| *start > MAX_DUE) {
+        return Err(RuleError::Start { start });
+    }
+    if what.start.zip(what.end).is_some_and(|(start, end)| end < start) {
+        return Err(RuleError::Bounds);
     }
     let due = times(what, now)?.first(now, &what.rule)?;
     let zone = Zone::parse(&what.zone)?.name().to_owned();

@@ -11,7 +11,7 @@ use super::{
         writer::Db,
     },
     Answer,
-    groups::Told,
+    groups::{Told, round_of},
 };
 use crate::{
     event::{EventId, Pattern},
@@ -24,6 +24,11 @@ pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer])
         if let Write::Redrive { what, hub, at, by, most, after } = write {
             let told = Told { hub, at: *at, by };
             let rows = DeadRows { hub, group: what.group.as_deref().unwrap_or("") };
+            // A part that isn't the first goes on whatever became of the group.
+            if *after == 0 && !rows.group.is_empty() && round_of(db, rows.group).await?.is_none() {
+                *answer = Err(StoreError::GroupNotFound { group: rows.group.to_owned() });
+                continue;
+            }
             *answer = match &what.id {
                 Some(id) => one(db, id, rows, told).await?,
                 None => Ok(many(db, what, rows, told, (*most).max(1), *after).await?),

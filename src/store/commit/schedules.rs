@@ -63,7 +63,7 @@ async fn insert(db: &Db<'_>, plan: Plan, event: &Event, due: i64, publisher: &Ui
         return Ok(());
     }
     let id = || Value::from(event.id.as_str());
-    let now = || Value::from(time::text(event.timestamp));
+    let now = || time::value(event.timestamp);
     let mut script = Script::new(db.engine());
     if plan == Plan::New {
         script.add(

@@ -8,17 +8,25 @@ use sea_orm::{DbErr, Value};
 use super::super::{Store, StoreError, engine::Ask, sql::refused, time};
 use crate::{
     event::{Event, EventId, Group, Uid},
-    wire::{GroupTrace, Trace},
+    wire::{GroupTrace, RoundTrace, Trace},
 };
 
 /// Groups that a trace shows.
 const GROUPS: usize = 100;
 
+/// Earlier rounds that a trace shows.
+const ROUNDS: usize = 100;
+
+/// Round, outcome, consumer and time of a round that ended.
+type Ended = (u32, String, String, NaiveDateTime);
+
 /// What the database has of an event in one group.
 #[derive(Default)]
 struct Rows {
-    /// Round, outcome, consumer and time of the last round that ended.
-    ended: Option<(u32, String, String, NaiveDateTime)>,
+    /// The last round that ended.
+    ended: Option<Ended>,
+    /// Those before.
+    before: Vec<Ended>,
     /// Round, attempts and due time, while it waits for another attempt.
     waits: Option<(u32, u32, i64)>,
     /// Attempts by round.
@@ -32,7 +40,7 @@ impl Store {
         &self,
         event: &Event,
         trace: &Trace,
-    ) -> Result<Vec<GroupTrace>, StoreError> {
+    ) -> Result<(Vec<GroupTrace>, Vec<RoundTrace>), StoreError> {
         let rows = self.rows_of(&event.id).await.map_err(refused("read what became of an event"))?;
         let mut all = Vec::new();
         if !matches!(trace.state.as_str(), "persisted" | "scheduled" | "orphan") {
@@ -55,7 +63,8 @@ impl Store {
             all.push(in_named(name, base(name), rows.get(name).unwrap_or(&none)));
         }
         all.truncate(GROUPS);
-        Ok(all)
+        let redriven = rows.iter().flat_map(|(name, rows)| rows.redriven(name)).take(ROUNDS).collect();
+        Ok((all, redriven))
     }
 
     async fn rows_of(&self, id: &EventId) -> Result<BTreeMap<String, Rows>, DbErr> {
@@ -69,7 +78,8 @@ impl Store {
                 row.try_get_by_index(3)?,
                 row.try_get_by_index(4)?,
             );
-            all.entry(row.try_get_by_index(0)?).or_default().ended = Some(ended);
+            let rows = all.entry(row.try_get_by_index(0)?).or_default();
+            rows.before.extend(rows.ended.replace(ended));
         }
         let retries = "SELECT grp, round, attempts, due FROM v1_retry WHERE event_id = ?";
         for row in self.readers.rows(retries, of()).await? {
@@ -89,6 +99,20 @@ impl Rows {
     /// Whether it has its outcome or waits for another attempt, since the group's base round.
     fn stands(&self, base: u32) -> bool {
         self.waits.is_some() || self.ended.as_ref().is_some_and(|ended| ended.0 >= base)
+    }
+
+    /// The rounds after which it was redriven. Of the default group all that have rows; of another one the last has its
+    /// outcome, unless it waits for an attempt since.
+    fn redriven(&self, name: &str) -> impl Iterator<Item = RoundTrace> {
+        let last = self.ended.as_ref().filter(|_| name.is_empty() || self.waits.is_some());
+        let group = (!name.is_empty()).then(|| Group::from_stored(name.to_owned()));
+        self.before.iter().chain(last).map(move |(round, outcome, consumer, ended)| RoundTrace {
+            group: group.clone(),
+            round: *round,
+            state: outcome.clone(),
+            consumer: (!consumer.is_empty()).then(|| Uid::from_stored(consumer.clone())),
+            ended: time::millis(*ended),
+        })
     }
 
     fn attempts(&self, round: u32) -> u32 {

@@ -37,6 +37,43 @@ async fn schedule() {
 }
 
 #[tokio::test]
+async fn all_that_is_scheduled() {
+    let at = Place::new().await;
+    at.run("eventflow schedules").await.with(3);
+    let hour = Duration::from_secs(3_600);
+    for (id, domain, hours) in
+        [("e2", "orders", 2), ("e1", "orders", 1), ("e3", "mail", 3), ("e9", "orders", 999)]
+    {
+        let reminder = Publish::new(domain, "reminded", "order-1").id(id.to_owned());
+        at.spoke.schedule(reminder, Schedule::after(hour * hours)).await.unwrap();
+    }
+    let ids = |events: Vec<eventflow::wire::ScheduledEvent>| {
+        events.into_iter().map(|event| event.id.to_string()).collect::<Vec<_>>()
+    };
+    let all = at.spoke.schedules().page_size(3).collect(10).await.unwrap();
+    assert_eq!(ids(all), ["e1", "e2", "e3", "e9"]);
+    let week = SystemTime::now() + hour * 24 * 7;
+    let soon = at.spoke.schedules().domain("orders").to(week).collect(10).await.unwrap();
+    assert_eq!(ids(soon), ["e1", "e2"]);
+    let mut wrong = at.spoke.schedules().name("").from(week);
+    assert_eq!(wrong.collect(10).await.unwrap_err().code(), "E_EVENTFLOW_INVALID_PATTERN");
+    assert_eq!(ids(at.spoke.schedules().name("*").from(week).collect(10).await.unwrap()), ["e9"]);
+
+    assert_eq!(at.row("all that is scheduled", &[], "").await.well().each("id"), ["e1", "e2", "e3", "e9"]);
+    assert_eq!(at.run("eventflow schedules --domain orders --to 7d").await.well().each("id"), ["e1", "e2"]);
+    assert!(at.run("eventflow schedules --limit 1").await.well().value()["due"].is_i64());
+
+    // To move one: cancel it, schedule it again.
+    let again = || Publish::new("orders", "reminded", "order-1").id("e1".to_owned());
+    let conflict = at.spoke.schedule(again(), Schedule::after(hour * 5)).await.unwrap_err();
+    assert_eq!(conflict.code(), "E_EVENTFLOW_EVENT_CONFLICT");
+    at.spoke.cancel("e1").await.unwrap();
+    assert!(at.spoke.schedule(again(), Schedule::after(hour * 5)).await.unwrap().fresh);
+    assert_eq!(ids(at.spoke.schedules().collect(10).await.unwrap()), ["e2", "e3", "e1", "e9"]);
+    at.leave().await;
+}
+
+#[tokio::test]
 async fn cancel_a_schedule() {
     let at = Place::new().await;
     for id in ["e1", "e2"] {

@@ -42,7 +42,7 @@ async fn what_makes_a_group_lose_something_needs_the_right_to_delete() {
         let refused = link.ask(&["group", &req, "g", action]).await;
         assert_eq!(refused[..3], ["err", &req, "E_EVENTFLOW_NOT_ALLOWED"]);
     }
-    let refused = link.ask(&["redrive", "9", r#"{"group":"g"}"#]).await;
+    let refused = link.ask(&["redrive", "9", r#"{"group":"g","domain":"*"}"#]).await;
     assert_eq!(refused[..3], ["err", "9", "E_EVENTFLOW_NOT_ALLOWED"]);
     drop(link);
     hub.stop().await;

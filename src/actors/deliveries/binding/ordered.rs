@@ -1,6 +1,6 @@
 //! What a binding does besides in a group that keeps the order of keys.
 
-use super::{Binding, Mode, Waiting};
+use super::{Again, Binding, Mode, Waiting};
 
 impl Binding {
     /// Up to where it was considered, if somebody consumes it and the database holds more; none: it holds back nobody.
@@ -29,7 +29,7 @@ impl Binding {
 
     /// Takes this one out, wherever it stands.
     pub fn take_out(&mut self, seq: u64) -> Option<Waiting> {
-        self.again.remove(&seq);
+        self.again.remove(seq);
         let waiting = self.waiting.remove(&seq)?;
         self.bytes -= waiting.event.weight();
         Some(waiting)
@@ -40,8 +40,8 @@ impl Binding {
         let behind = !self.is_live() || !self.waiting.is_empty() || floor.is_some();
         self.loaded = floor.map_or(self.floor(), |floor| floor.min(self.floor()));
         self.waiting.clear();
-        self.again.clear();
-        self.bytes = 0;
+        self.again = Again::default();
+        self.bytes.clear();
         self.mode = match self.mode {
             Mode::Idle { behind: was } => Mode::Idle { behind: was || floor.is_some() },
             _ if behind => Mode::Lagging(None),

@@ -1,7 +1,13 @@
 //! What is changed in a group: bindings that go, the place that it has come to, its end.
 
 use super::{Effects, Group};
-use crate::{actors::deliveries::leases::Leases, event::PatternIndex, store};
+use crate::{
+    actors::{
+        clock::Now,
+        deliveries::{consumer::ConsumerKey, leases::Leases},
+    },
+    event::{Pattern, PatternIndex},
+};
 
 impl Group {
     /// A binding goes. Its consumers end; what they hold stays theirs.
@@ -68,24 +74,22 @@ impl Group {
         self.active = 0;
     }
 
-    /// Its bindings, as the store knows them.
+    /// Its bindings, and what each wants.
     #[must_use]
-    pub fn bindings(&self) -> Vec<store::Binding> {
-        let group = self.identity.key().name.to_owned();
-        let mut bindings: Vec<_> = self
-            .bindings
-            .iter()
-            .map(|(id, binding)| store::Binding {
-                id: *id,
-                group: group.clone(),
-                domain: binding.domain.clone(),
-                name: binding.name.clone(),
-                start_seq: binding.start_seq,
-                starts: binding.starts().to_vec(),
-                created: 0,
-            })
-            .collect();
-        bindings.sort_unstable_by_key(|binding| binding.id);
-        bindings
+    pub fn all_patterns(&self) -> Vec<(i64, Pattern, Pattern)> {
+        let bindings = self.bindings.iter();
+        bindings.map(|(id, binding)| (*id, binding.domain.clone(), binding.name.clone())).collect()
+    }
+
+    /// Its consumers go on after [`Self::drain`].
+    pub fn resume(&mut self, now: Now, effects: &mut Effects) {
+        self.draining = false;
+        self.want_pages(effects);
+        self.run_lanes(now, effects);
+        let keys: Vec<ConsumerKey> = self.consumers.keys().copied().collect();
+        for key in keys {
+            self.offer_turn(key, now, effects);
+        }
+        self.want_retries(now, effects);
     }
 }

@@ -33,16 +33,19 @@ impl Group {
 
     /// Open events that were asked for, by number, up to `read`; none: that was all. Returns what is to be read next.
     pub fn marks(&mut self, marks: &[OpenMark], read: Option<u64>) -> Option<MarksWanted> {
-        let (index, bindings, taken) = (&self.index, &self.bindings, &self.taken);
-        let waits = |mark: &&OpenMark| {
-            let mut wanted = false;
-            index.matching(&mark.domain, &mark.name, |id| {
-                wanted |= bindings.get(id).is_some_and(|binding| binding.reaches(mark.seq, &mark.domain));
-            });
-            wanted && !taken.contains_key(&mark.seq)
-        };
-        let waiting = marks.iter().filter(waits).map(|mark| mark.seq);
-        self.pending.page(waiting, read)
+        let waits = |mark: &&OpenMark| self.wants(mark) && !self.taken.contains_key(&mark.seq);
+        let waiting: Vec<u64> = marks.iter().filter(waits).map(|mark| mark.seq).collect();
+        self.pending.page(waiting.into_iter(), read)
+    }
+
+    /// Whether a binding wants this event, as far as patterns and its time say.
+    #[must_use]
+    pub fn wants(&self, mark: &OpenMark) -> bool {
+        let mut wanted = false;
+        self.index.matching(&mark.domain, &mark.name, |id| {
+            wanted |= self.bindings.get(id).is_some_and(|binding| binding.reaches(mark.seq, &mark.domain));
+        });
+        wanted
     }
 
     /// They couldn't be read.

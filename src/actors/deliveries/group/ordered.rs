@@ -93,6 +93,11 @@ impl Group {
     pub(super) fn may_read_in_order(&self) -> Option<u64> {
         match &self.order {
             None => Some(u64::MAX),
+            // What is due again, or before that, can't have its turn before bindings have come as far: if they didn't read on,
+            // there would be too many for ever.
+            Some(order) if order.is_full() && order.is_open() && order.waits_for_bindings() => {
+                Some(self.horizon())
+            }
             Some(order) if order.is_full() || !order.is_loaded() => None,
             Some(order) if order.is_crowded() => Some(self.horizon()),
             Some(_) => Some(u64::MAX),

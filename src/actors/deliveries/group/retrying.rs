@@ -84,8 +84,8 @@ impl Group {
     /// When [`Self::due`] has something to do, as far as is known.
     #[must_use]
     pub fn next(&self) -> Next {
-        let reads = self.active > 0 && !self.draining;
-        Next { steady: self.leases.next(), wall: self.retries.next().filter(|_| reads) }
+        let wall = if self.reads_retries() { self.retries.next(&self.bindings) } else { None };
+        Next { steady: self.leases.next(), wall }
     }
 
     /// Others have changed what waits for a retry: what is due is looked for from the start.
@@ -114,14 +114,20 @@ impl Group {
 
     /// Asks for a page of what is due, if there may be something and somebody.
     pub(super) fn want_retries(&mut self, now: Now, effects: &mut Effects) {
-        if self.active > 0 && !self.draining {
-            let page = self.retries.want_page(now.wall);
+        if self.reads_retries() {
+            let page = self.retries.want_page(now.wall, &self.bindings);
             effects.due.extend(page.map(|page| (self.identity.no, page)));
         }
     }
 
+    /// Whether somebody is there for what is due. Where the order of keys is kept, bindings have no shares: what has its
+    /// turn waits for its consumer, and holds back those behind it.
+    fn reads_retries(&self) -> bool {
+        self.active > 0 && !self.draining && (self.order.is_none() || self.retries.is_low())
+    }
+
     /// Hands one whose time has come to a consumer with credit of one of these bindings, or keeps it for those that have
-    /// consumers.
+    /// consumers, if one of them has room.
     pub(super) fn place_again(
         &mut self,
         waiting: Waiting,
@@ -133,17 +139,24 @@ impl Group {
             self.hand_out(key, waiting, now, effects);
             return;
         }
-        let mut kept = 0;
-        for id in bindings {
-            if let Some(binding) = self.bindings.get_mut(id).filter(|binding| binding.has_consumers()) {
-                binding.put_again(waiting.event.seq);
-                kept += 1;
-            }
-        }
-        if kept == 0 {
+        let mut has_room = self.order.is_some();
+        let is_consumed = |id: &&i64| {
+            let binding = self.bindings.get(id).filter(|binding| binding.has_consumers());
+            has_room |= binding.is_some_and(Binding::has_room_again);
+            binding.is_some()
+        };
+        let consumed: Vec<i64> = bindings.iter().filter(is_consumed).copied().collect();
+        if consumed.is_empty() {
             self.retries.leave(&waiting);
+        } else if has_room {
+            for id in &consumed {
+                if let Some(binding) = self.bindings.get_mut(id) {
+                    binding.put_again(&waiting.event);
+                }
+            }
+            self.retries.keep(waiting, consumed.len());
         } else {
-            self.retries.keep(waiting, kept);
+            self.retries.leave_behind(&waiting, consumed);
         }
     }
 

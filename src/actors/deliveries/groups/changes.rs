@@ -1,17 +1,7 @@
 //! Groups that change: settings, bindings that go, the place that one has come to, groups that end.
 
-use super::{Effects, Group, GroupNo, Groups, Name, Policy};
-use crate::{actors::clock::Now, event::Pattern, store, wire::GroupSettings};
-
-/// A group that was taken out, to be put back if the store keeps it.
-#[derive(Debug)]
-pub struct TakenOut {
-    round: u32,
-    own: GroupSettings,
-    policy: Policy,
-    bindings: Vec<store::Binding>,
-    cursor: u64,
-}
+use super::{Effects, Group, GroupNo, Groups, Policy};
+use crate::{actors::clock::Now, event::Pattern, wire::GroupSettings};
 
 impl Groups {
     /// What the group has set itself, over the hub's defaults.
@@ -45,16 +35,31 @@ impl Groups {
         }
     }
 
+    /// Nothing is handed out to the group's consumers until it is resumed or taken out; all else of it goes on.
+    pub fn hold(&mut self, no: GroupNo) {
+        if let Some(group) = self.get_mut(no) {
+            group.drain();
+        }
+    }
+
+    /// The group stays after all: its consumers go on.
+    pub fn resume(&mut self, no: GroupNo, now: Now, effects: &mut Effects) {
+        if self.shared.draining {
+            return;
+        }
+        if let Some(group) = self.get_mut(no) {
+            group.resume(now, effects);
+        }
+        self.follow(now, effects);
+    }
+
     /// Takes a named group out: its name is free, and nobody gets its events any more.
-    pub fn take_out(&mut self, no: GroupNo, now: Now, effects: &mut Effects) -> Option<TakenOut> {
-        let own = self.own(no);
-        let group = self.named.get_mut(&no)?;
-        let (round, policy, cursor) = (group.identity().round, group.policy().clone(), group.saved());
-        let bindings = group.bindings();
-        let name = group.identity().name.clone();
+    pub fn take_out(&mut self, no: GroupNo, now: Now, effects: &mut Effects) {
+        let Some(group) = self.named.get_mut(&no) else { return };
+        let (bindings, name) = (group.all_patterns(), group.identity().name.clone());
         group.retire(effects);
-        for store::Binding { id, domain, name, .. } in &bindings {
-            self.forget_binding(no, *id, domain.clone(), name.clone());
+        for (id, domain, name) in bindings {
+            self.forget_binding(no, id, domain, name);
         }
         if let Some(name) = name {
             self.names.remove(&name);
@@ -62,17 +67,6 @@ impl Groups {
         self.own.remove(&no);
         self.follow(now, effects);
         self.forget_retired();
-        Some(TakenOut { round, own, policy, bindings, cursor })
-    }
-
-    /// Puts a group back that the store has kept.
-    pub fn put_back(&mut self, name: Name, group: TakenOut) {
-        let TakenOut { round, own, policy, bindings, cursor } = group;
-        let no = self.add(name, round, policy.clone(), cursor);
-        self.set(no, own, policy);
-        for binding in bindings {
-            self.bind(no, binding, cursor);
-        }
     }
 
     /// Groups that were taken out are forgotten once the last of their outcomes is recorded.

@@ -24,6 +24,7 @@ impl World {
         let shared = Shared {
             tokens: Tokens::after(0),
             budget: Budget::new(link_events * weight),
+            windows: Windows::default(),
             letters: Letters::new(1_000),
             seed: 7,
             head: 0,
@@ -147,7 +148,7 @@ fn the_consumers_of_a_link_share_its_bytes_whatever_their_groups() {
 }
 
 #[test]
-fn a_group_that_is_taken_out_leaves_nothing_and_can_be_put_back() {
+fn a_group_that_is_taken_out_leaves_nothing() {
     let mut world = World::new(100);
     let one = world.add("one");
     world.bind(one, 1, "orders");
@@ -158,7 +159,7 @@ fn a_group_that_is_taken_out_leaves_nothing_and_can_be_put_back() {
     assert_eq!(world.ack(&outlet, settling.token).finishes.len(), 1);
 
     let mut effects = Effects::default();
-    let taken = world.groups.take_out(one, NOW, &mut effects).unwrap();
+    world.groups.take_out(one, NOW, &mut effects);
     assert_eq!(effects.ended_consumers.len(), 1);
     assert!(world.publish("orders").is_empty());
     let late = world.ack(&outlet, held.token);
@@ -168,13 +169,28 @@ fn a_group_that_is_taken_out_leaves_nothing_and_can_be_put_back() {
     world.groups.due(NOW, &mut Effects::default());
     assert!(world.groups.get(one).is_none());
     assert_eq!((world.groups.named(), world.groups.count_bindings()), (0, 0));
+}
 
-    let name = Name::parse("one").unwrap();
-    world.groups.put_back(name.clone(), taken);
-    let again = world.groups.find(Some(&name)).unwrap();
-    assert_ne!(again, one);
-    world.join(again, 1, &outlet, 2);
-    assert_eq!(world.publish("orders").len(), 1);
+#[test]
+fn a_group_that_is_held_hands_out_nothing_until_it_is_resumed() {
+    let mut world = World::new(100);
+    let one = world.add("one");
+    world.bind(one, 1, "orders");
+    let outlet = link(1);
+    world.join(one, 1, &outlet, 2);
+    let held = world.publish("orders").pop().unwrap();
+    world.groups.hold(one);
+    assert!(world.publish("orders").is_empty());
+    assert_eq!(world.ack(&outlet, held.token).finishes.len(), 1);
+    assert!(world.publish("orders").is_empty());
+    let mut effects = Effects::default();
+    world.groups.resume(one, NOW, &mut effects);
+    assert_eq!(handed(effects).len(), 2);
+
+    world.groups.hold(one);
+    world.groups.drain();
+    world.groups.resume(one, NOW, &mut Effects::default());
+    assert!(world.publish("orders").is_empty(), "a hub that stops hands out nothing");
 }
 
 #[test]

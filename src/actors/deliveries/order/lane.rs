@@ -52,6 +52,11 @@ impl Lane {
         self.hands.is_empty() && others.min().is_none_or(|first| seq < first)
     }
 
+    /// Whether any is due again, or waits for that.
+    pub(super) fn has_failed(&self) -> bool {
+        !self.back.is_empty() || self.held.values().any(|waiting| waiting.due.is_some())
+    }
+
     /// Whether the database keeps this one.
     pub(super) fn skips(&self, seq: u64) -> bool {
         self.skipped.is_some_and(|(first, last)| (first..=last).contains(&seq))

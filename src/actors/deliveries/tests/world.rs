@@ -24,6 +24,7 @@ use super::{
         letters::Letters,
         pending::MarksWanted,
         tokens::Tokens,
+        windows::Windows,
     },
     Npm, Step,
 };
@@ -136,6 +137,8 @@ pub struct World {
     seq: u64,
     made: u64,
     link_bytes: usize,
+    /// What all bindings may keep in memory.
+    windows: Windows,
     draining: bool,
     ordered: Ordered,
 }
@@ -176,6 +179,7 @@ impl World {
             seq: 100,
             made: 0,
             link_bytes,
+            windows: Windows::new(link_bytes.saturating_mul(2)),
             draining: false,
             ordered: Ordered::default(),
         }
@@ -436,7 +440,8 @@ impl World {
         let start = self.seq.saturating_sub(orphans) + 1;
         // As the store does.
         self.cursor = self.cursor.min(start - 1);
-        self.group.bind(patterns as i64, Binding::new(pattern.clone(), Pattern::any(), start, 0));
+        let binding = Binding::new(pattern.clone(), Pattern::any(), start, 0).within(&self.windows);
+        self.group.bind(patterns as i64, binding);
         self.wishes.push(Wish { id: patterns as i64, pattern, start });
     }
 
@@ -461,15 +466,21 @@ impl World {
         let unread: Vec<_> =
             self.pages.iter().enumerate().filter(|(_, page)| page.read.is_none()).map(|(at, _)| at).collect();
         let Some(at) = pick(&unread, which) else { return };
-        let after = self.pages[*at].wanted.after;
-        let mut open = self.rows.range(after + 1..).filter(|(_, row)| row.is_new()).map(|(_, row)| row);
-        let rows: Vec<_> = open
-            .by_ref()
+        let PageWanted { after, mut bytes, .. } = self.pages[*at].wanted;
+        let open = || self.rows.range(after + 1..).filter(|(_, row)| row.is_new()).map(|(_, row)| row);
+        let rows: Vec<_> = open()
             .take(PAGE)
+            .scan(false, |has_one, row| {
+                // One fits, whatever it weighs.
+                let fits = !std::mem::replace(has_one, true) || bytes >= row.event.weight();
+                bytes = bytes.saturating_sub(row.event.weight());
+                fits.then_some(row)
+            })
             .map(|row| Waiting { attempts: row.attempts, ..Waiting::new(row.event.clone(), row.round) })
             .collect();
         let scanned = rows.last().map_or(after, |last| last.event.seq);
-        self.pages[*at].read = Some((rows, scanned, open.next().is_some()));
+        let more = open().count() > rows.len();
+        self.pages[*at].read = Some((rows, scanned, more));
     }
 
     /// All that is on the way arrives, in order; what comes together is dispatched together.
@@ -552,7 +563,12 @@ fn group(last: Token, head: u64, link_bytes: usize, ordered: &Ordered) -> Group 
     let identity = Identity { no: GroupNo::DEFAULT, name, round: 1 };
     let policy = ordered.policy();
     let letters = Letters::new(1_000);
-    Group::new(identity, policy, 0, &Shared { tokens, budget, letters, seed: 7, head, draining: false })
+    Group::new(
+        identity,
+        policy,
+        0,
+        &Shared { tokens, budget, windows: Windows::default(), letters, seed: 7, head, draining: false },
+    )
 }
 
 impl Wish {

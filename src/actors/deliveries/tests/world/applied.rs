@@ -93,7 +93,8 @@ impl World {
         self.group = group(self.epoch << 32, self.seq, self.link_bytes, &self.ordered);
         self.ordered.restart();
         for Wish { id, pattern, start } in &self.wishes {
-            self.group.bind(*id, Binding::new(pattern.clone(), Pattern::any(), *start, self.cursor));
+            let binding = Binding::new(pattern.clone(), Pattern::any(), *start, self.cursor);
+            self.group.bind(*id, binding.within(&self.windows));
         }
         self.on_the_way.clear();
         self.reserves.clear();

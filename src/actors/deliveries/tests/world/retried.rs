@@ -1,6 +1,6 @@
 //! Leases, retries and redrives in the naive world.
 
-use super::{Row, World, pick};
+use super::{super::Step, Member, Row, Wish, World, pick};
 use crate::{
     actors::deliveries::{
         binding::Waiting,
@@ -124,6 +124,45 @@ impl World {
             let page = self.due_pages.remove(which % self.due_pages.len());
             self.group.retries_failed(page.wanted.ticket, self.now);
         }
+    }
+
+    /// While those who hold something do nothing, what is due goes to whoever wants it and has credit.
+    pub fn stall(&mut self) {
+        // A page that couldn't be read is asked for again after a moment.
+        self.step(Step::Tick);
+        for _ in 0..1_000 {
+            self.step(Step::Dispatch);
+            self.step(Step::Commit);
+            self.step(Step::Recorded);
+            let mut effects = Effects::default();
+            self.group.due(self.now, &mut effects);
+            self.apply(effects);
+            self.step(Step::Read(0));
+            self.step(Step::Page(0));
+            if self.due_pages.is_empty() && self.settling.is_empty() && self.reserves.is_empty() {
+                let waits = |(seq, row): &(&u64, &Row)| {
+                    let is_held = || self.held.values().any(|(_, held, _)| held == *seq);
+                    let is_due = row.due.is_some_and(|due| due <= self.now.wall);
+                    row.is_open() && is_due && !row.told && !is_held() && self.is_wanted_now(row)
+                };
+                let waits = self.rows.iter().find(waits).map(|(seq, _)| *seq);
+                assert_eq!(waits, None, "it is due, and somebody is ready for it");
+                return;
+            }
+        }
+        panic!("what is due is read without an end");
+    }
+
+    /// Whether there is a consumer for it that has credit.
+    fn is_wanted_now(&self, row: &Row) -> bool {
+        let is_free = |(key, member): (&ConsumerKey, &Member)| {
+            let overdue = self.overdue.values().filter(|holder| *holder == key).count();
+            let holds = overdue + self.held.values().filter(|(holder, ..)| holder == key).count();
+            let wants = |wish: &Wish| wish.id == member.binding && wish.wants(row);
+            let is_ready = !member.stopped && holds < member.credit && !self.silent.contains(key);
+            is_ready && self.wishes.iter().any(wants)
+        };
+        self.members.iter().any(is_free)
     }
 
     /// Something that a consumer is there for waits for its time.

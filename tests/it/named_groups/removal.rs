@@ -1,0 +1,106 @@
+//! A removal that the journal refuses, and one that it takes its time for: consumers hear of it when it is true.
+
+use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection};
+
+use super::ids;
+use crate::support::{Raw, TestHub};
+
+const REMOVE: &str = r#"{"remove":{}}"#;
+
+/// Another program at the hub's database.
+async fn other(hub: &TestHub) -> DatabaseConnection {
+    let mut options = ConnectOptions::new(format!("sqlite://{}", hub.database().display()));
+    options.max_connections(1).sqlx_logging(false);
+    Database::connect(options).await.unwrap()
+}
+
+/// A link with a consumer of the group `billing`, and the tokens of these events, which it holds.
+async fn holding(hub: &TestHub, events: &[String]) -> (Raw, Vec<String>) {
+    let mut link = hub.v1().await;
+    let consume = ["consume", "1", "1", "billing", "orders", "*", r#"{"credit":2,"from":"all"}"#];
+    assert_eq!(link.ask(&consume).await[0], "ok");
+    let mut tokens = Vec::new();
+    for (n, id) in events.iter().enumerate() {
+        publish(&mut link, 100 + n, id).await;
+        tokens.push(claim(&mut link, id).await);
+    }
+    (link, tokens)
+}
+
+async fn publish(link: &mut Raw, req: usize, id: &str) {
+    let published = link.ask(&["publish", &req.to_string(), id, "orders", "created", id, "", "{}"]).await;
+    assert_eq!(published[0], "ok");
+}
+
+/// The token of the next claim, which is of this event and the first attempt.
+async fn claim(link: &mut Raw, id: &str) -> String {
+    let claim = link.event().await;
+    assert_eq!((&*claim[0], &*claim[3], &*claim[5]), ("claim", "1", id), "{claim:?}");
+    claim[2].clone()
+}
+
+/// Asks for the removal, settles both claims while the journal waits for the database, and lets that go on.
+async fn remove_and_settle(link: &mut Raw, tokens: &[String], database: &DatabaseConnection) {
+    database.execute_unprepared("BEGIN IMMEDIATE").await.unwrap();
+    link.send(&["group", "10", "billing", REMOVE]).await;
+    link.send(&["ack", "11", &tokens[0]]).await;
+    link.send(&["nack", "12", &tokens[1], r#"{"reason":"no","final":true}"#]).await;
+    // Whoever is to join a group that may end comes again.
+    let joined = link.ask(&["consume", "13", "2", "billing", "orders", "*", r#"{"credit":1}"#]).await;
+    assert_eq!(joined[..3], ["err", "13", "E_EVENTFLOW_HUB_BUSY"], "{joined:?}");
+    assert!(link.put_aside().is_none(), "nothing is told before it is true");
+    database.execute_unprepared("ROLLBACK").await.unwrap();
+}
+
+#[tokio::test]
+async fn consumers_of_a_group_whose_removal_is_refused_go_on() {
+    let hub = TestHub::start().await;
+    let (mut link, tokens) = holding(&hub, &ids("a", 2)).await;
+    let database = other(&hub).await;
+    let trigger = "CREATE TRIGGER refused BEFORE DELETE ON v1_group BEGIN SELECT RAISE(ABORT, 'no'); END";
+    database.execute_unprepared(trigger).await.unwrap();
+    remove_and_settle(&mut link, &tokens, &database).await;
+    assert_eq!(link.reply("10").await[0], "err");
+    for req in ["11", "12"] {
+        assert_eq!(link.reply(req).await, ["ok", req], "what was settled meanwhile is recorded");
+    }
+    publish(&mut link, 20, "b").await;
+    let token = claim(&mut link, "b").await;
+    assert_eq!(link.ask(&["ack", "21", &token]).await, ["ok", "21"], "its consumer goes on");
+    for (id, state) in [("a000", "success"), ("a001", "dead"), ("b", "success")] {
+        let asked = ["outcome", "22", id, r#"{"group":"billing","timeout_ms":30000}"#];
+        let outcome = link.ask(&asked).await;
+        assert!(outcome[3].contains(&format!("\"{state}\"")), "{outcome:?}");
+    }
+
+    // And once it may be removed, it is.
+    database.execute_unprepared("DROP TRIGGER refused").await.unwrap();
+    database.close().await.unwrap();
+    assert_eq!(link.ask(&["group", "30", "billing", REMOVE]).await[0], "ok");
+    assert_eq!(link.event().await[..3], ["ended", "1", "E_EVENTFLOW_GROUP_NOT_FOUND"]);
+    drop(link);
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_settled_while_its_group_is_being_removed_is_lost_with_it() {
+    let hub = TestHub::start().await;
+    let (mut link, tokens) = holding(&hub, &ids("a", 2)).await;
+    let database = other(&hub).await;
+    remove_and_settle(&mut link, &tokens, &database).await;
+    database.close().await.unwrap();
+    for req in ["11", "12"] {
+        assert_eq!(link.reply(req).await[..3], ["err", req, "E_EVENTFLOW_CLAIM_LOST"]);
+    }
+    assert_eq!(link.reply("10").await[0], "ok");
+    assert_eq!(link.event().await[..3], ["ended", "1", "E_EVENTFLOW_GROUP_NOT_FOUND"]);
+
+    // Nothing of it came behind the removal: for a group of that name all is new.
+    let consume = ["consume", "40", "3", "billing", "orders", "*", r#"{"credit":2,"from":"all"}"#];
+    assert_eq!(link.ask(&consume).await[0], "ok");
+    for id in ids("a", 2) {
+        claim(&mut link, &id).await;
+    }
+    drop(link);
+    hub.stop().await;
+}

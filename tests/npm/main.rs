@@ -6,6 +6,8 @@
 mod connect;
 mod consume_by_race;
 mod independence;
+mod left_behind;
+mod mixed_fleet;
 mod online_relay;
 mod orphan;
 mod players;

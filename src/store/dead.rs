@@ -4,7 +4,7 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
-    engine::Ask,
+    engine::{Ask, small},
     events::patterns as narrow,
     page::{DeadKey, dead_query},
     sql::{refused, signed, unsigned},
@@ -123,8 +123,8 @@ pub(super) fn page_of_dead(
 fn dead_of(row: &QueryResult) -> Result<(u64, Dead), DbErr> {
     let text = |index| row.try_get_by_index::<String>(index);
     let consumer = row.try_get_by_index::<Option<String>>(5)?.filter(|consumer| !consumer.is_empty());
-    let attempts: u32 = row.try_get_by_index(8)?;
-    let reasons: u32 = row.try_get_by_index(9)?;
+    let attempts = small(row, 8)?;
+    let reasons = small(row, 9)?;
     let last = row.try_get_by_index::<Option<String>>(10)?;
     let reason = match last {
         Some(reason) if attempts > 1 && reasons == 1 => format!("{reason} x{attempts}"),
@@ -138,7 +138,7 @@ fn dead_of(row: &QueryResult) -> Result<(u64, Dead), DbErr> {
         pid: Pid::from_stored(text(3)?),
         ended: time::millis(row.try_get_by_index(4)?),
         consumer: consumer.map(Uid::from_stored),
-        round: row.try_get_by_index(6)?,
+        round: small(row, 6)?,
         attempts,
         reason,
         error: ends_of(row.try_get_by_index::<Option<String>>(11)?.unwrap_or_default()),

@@ -1,11 +1,10 @@
 //! Reading events: one, pages of them, and how many there are.
 
-use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryResult, Value};
+use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
     engine::{Ask, number, size},
-    entity::event,
     sql::{fill, marks, pieces, refused, rounded, unsigned},
     time,
 };
@@ -38,8 +37,12 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn event(&self, id: &EventId) -> Result<Option<Event>, StoreError> {
-        let row = event::Entity::find_by_id(id.to_string()).one(&self.readers).await;
-        Ok(row.map_err(refused("read an event"))?.map(Event::from))
+        let read = async {
+            let sql = format!("SELECT {EVENT} FROM event e WHERE e.id = ?");
+            let row = self.readers.row(sql, vec![id.as_str().into()]).await?;
+            row.as_ref().map(event_of).transpose()
+        };
+        read.await.map_err(refused("read an event"))
     }
 
     /// Whether no spoke has claimed one of these events yet.
@@ -159,18 +162,4 @@ pub(super) fn event_of(row: &QueryResult) -> Result<Event, DbErr> {
         rid: row.try_get_by_index::<Option<String>>(5)?.map(EventId::from_stored),
         data: Data::from_stored(text(6)?),
     })
-}
-
-impl From<event::Model> for Event {
-    fn from(row: event::Model) -> Self {
-        Self {
-            id: EventId::from_stored(row.id),
-            timestamp: time::millis(row.timestamp),
-            domain: Domain::from_stored(row.domain),
-            name: Name::from_stored(row.name),
-            pid: Pid::from_stored(row.pid),
-            rid: row.rid.map(EventId::from_stored),
-            data: Data::from_stored(row.data),
-        }
-    }
 }

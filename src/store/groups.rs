@@ -5,7 +5,7 @@ use sea_orm::{DbErr, QueryResult, Value};
 use super::{
     Store, StoreError,
     dead::DeadRows,
-    engine::Ask,
+    engine::{Ask, small},
     sql::{refused, signed, unsigned},
     time,
 };
@@ -101,7 +101,7 @@ impl Store {
         let rows = self.readers.rows(sql, Vec::new()).await.map_err(&refused)?;
         let read = |row: &QueryResult| {
             let text = |index| row.try_get_by_index::<String>(index);
-            Ok((text(0)?, text(1)?, row.try_get_by_index(2)?, time::millis(row.try_get_by_index(3)?)))
+            Ok((text(0)?, text(1)?, small(row, 2)?, time::millis(row.try_get_by_index(3)?)))
         };
         let group = |row: &QueryResult| {
             let (name, settings, round, created) = read(row).map_err(&refused)?;

@@ -4,7 +4,7 @@ use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     OpenEvent, Store, StoreError,
-    engine::Ask,
+    engine::{Ask, small},
     events::{EVENT, event_of, page},
     sql::{ours, refused, signed, unsigned},
 };
@@ -95,8 +95,8 @@ fn retry_of(row: &QueryResult, group: &str) -> Result<RetryEvent, DbErr> {
         event: event_of(row)?,
         seq: unsigned(row.try_get_by_index(7)?),
         publisher: Uid::from_stored(row.try_get_by_index::<String>(8)?),
-        round: row.try_get_by_index(9)?,
-        attempts: row.try_get_by_index(10)?,
+        round: small(row, 9)?,
+        attempts: small(row, 10)?,
         claimed: group.is_empty() && row.try_get_by_index(11)?,
     };
     Ok(RetryEvent { open, due: row.try_get_by_index(12)? })

@@ -7,7 +7,7 @@ use sea_orm::{DbErr, EntityTrait};
 use super::{
     AttemptRow, Store, StoreError,
     engine::Ask,
-    entity::{attempt, event, event_published},
+    entity::{attempt, event_published},
     sql::{refused, signed, unsigned},
     time,
 };
@@ -36,13 +36,9 @@ impl Store {
     /// Whatever the database says.
     pub async fn trace(&self, id: &EventId) -> Result<Option<(Event, Trace)>, StoreError> {
         let refused = refused("read what became of an event");
-        let found = event::Entity::find_by_id(id.to_string())
-            .find_also_related(event_published::Entity)
-            .one(&self.readers)
-            .await
-            .map_err(&refused)?;
-        let Some((event, published)) = found else { return Ok(None) };
-        let event = Event::from(event);
+        let Some(event) = self.event(id).await? else { return Ok(None) };
+        let published = event_published::Entity::find_by_id(id.to_string()).one(&self.readers).await;
+        let published = published.map_err(&refused)?;
         let attempts = self.attempts_shown(id).await.map_err(&refused)?;
 
         let schedule = self.schedule(id).await?;

@@ -6,7 +6,7 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     Binding, Store, StoreError,
-    engine::Ask,
+    engine::{Ask, small},
     sql::{fill, marks, pieces, refused, rounded, unsigned},
     time,
 };
@@ -113,7 +113,7 @@ async fn standings(
     for row in db.rows(outcomes, values(ids)).await? {
         let (id, group) = key(&row)?;
         let standing = all.entry(id).or_default().entry(group).or_default();
-        standing.ended = standing.ended.max(row.try_get_by_index(2)?);
+        standing.ended = standing.ended.max(small(&row, 2)?);
     }
     let retries = format!("SELECT event_id, grp FROM v1_retry WHERE event_id IN ({marks})");
     for row in db.rows(retries, values(ids)).await? {

@@ -5,7 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::NaiveDateTime;
 use sea_orm::{DbErr, Value};
 
-use super::super::{Store, StoreError, engine::Ask, sql::refused, time};
+use super::super::{
+    Store, StoreError,
+    engine::{Ask, small},
+    sql::refused,
+    time,
+};
 use crate::{
     event::{Event, EventId, Group, Uid},
     wire::{GroupTrace, RoundTrace, Trace},
@@ -73,7 +78,7 @@ impl Store {
         let outcomes = "SELECT grp, round, outcome, consumer, ended FROM v1_outcome WHERE event_id = ? ORDER BY grp, round";
         for row in self.readers.rows(outcomes, of()).await? {
             let ended = (
-                row.try_get_by_index(1)?,
+                small(&row, 1)?,
                 row.try_get_by_index(2)?,
                 row.try_get_by_index(3)?,
                 row.try_get_by_index(4)?,
@@ -83,13 +88,13 @@ impl Store {
         }
         let retries = "SELECT grp, round, attempts, due FROM v1_retry WHERE event_id = ?";
         for row in self.readers.rows(retries, of()).await? {
-            let waits = (row.try_get_by_index(1)?, row.try_get_by_index(2)?, row.try_get_by_index(3)?);
+            let waits = (small(&row, 1)?, small(&row, 2)?, row.try_get_by_index(3)?);
             all.entry(row.try_get_by_index(0)?).or_default().waits = Some(waits);
         }
         let attempts = "SELECT grp, round, count(*) FROM v1_attempt WHERE event_id = ? GROUP BY grp, round ORDER BY grp, round";
         for row in self.readers.rows(attempts, of()).await? {
             let rows = all.entry(row.try_get_by_index(0)?).or_default();
-            rows.attempts.insert(row.try_get_by_index(1)?, row.try_get_by_index(2)?);
+            rows.attempts.insert(small(&row, 1)?, small(&row, 2)?);
         }
         Ok(all)
     }

@@ -48,7 +48,7 @@ use crate::{
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
-    store::{self, HubRow, Store, StoreConfig},
+    store::{self, HubRow, Place, Store, StoreConfig},
     wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
 };
 
@@ -121,9 +121,13 @@ async fn start(
     readiness: &watch::Sender<Readiness>,
 ) -> Result<(Started, Running, Home), HubError> {
     let since = Instant::now();
-    let HubBuilder { config, in_memory, log } = builder;
+    let HubBuilder { config, in_memory, log, database } = builder;
     let home = Home::take((!in_memory).then_some(config.data.as_path()))?;
-    let store = Store::open(&store_config(&config, &home)).await?;
+    let mut opened = store_config(&config, &home);
+    if let Some(url) = database {
+        opened.place = Place::Server(url);
+    }
+    let store = Store::open(&opened).await?;
     match bring_up(config, log, &home, &store, metrics, readiness, since).await {
         Ok((started, running)) => Ok((started, running, home)),
         Err(error) => {

@@ -50,7 +50,9 @@ impl World {
     /// Another hub of ours in the same deployment, and its folder.
     pub async fn another_hub(&self) -> (HubHandle, TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        (start(&folder, &self.scratch, self.change).await, folder)
+        let hub = start(&folder, &self.scratch, self.change).await;
+        assert_ne!(hub.info().id, self.hub.info().id, "a hub of its own");
+        (hub, folder)
     }
 
     /// Stops our hub; `after` it starts again with the same folder, on another port.
@@ -94,9 +96,9 @@ async fn start(folder: &TempDir, scratch: &Scratch, change: fn(&mut HubConfig)) 
     let mut config = HubConfig { data: folder.path().join("data"), ..HubConfig::default() };
     config.hub.internal_port = 0;
     config.admin.port = 0;
-    let _ = &scratch.url; // TODO engines
     config.certificates =
         CertificateSettings { iterations: ROUNDS, ..CertificateSettings::with_phrase(Secret::new(PHRASE)) };
     change(&mut config);
-    Hub::builder().config(config).start().await.expect("the hub starts")
+    let url = scratch.url.parse().unwrap();
+    Hub::builder().config(config).database(url).start().await.expect("the hub starts")
 }

@@ -64,6 +64,7 @@ use crate::{
     config::{DomainPolicy, HubConfig},
     metrics::{ActorKind, ActorsReport, Metrics, MetricsSnapshot, Readiness},
     pki::Bundle,
+    store::ServerUrl,
 };
 
 /// What a started hub is and where.
@@ -91,6 +92,7 @@ pub struct HubBuilder {
     config: HubConfig,
     log: Option<Arc<dyn LogControl>>,
     in_memory: bool,
+    database: Option<ServerUrl>,
 }
 
 /// The hub's entry point.
@@ -118,6 +120,14 @@ impl HubBuilder {
     #[must_use]
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.config.data = folder.into();
+        self
+    }
+
+    /// Serves a database of PostgreSQL, MySQL or MariaDB, which other hubs may serve too, rather than a file in the data
+    /// folder. The folder still holds who the hub is.
+    #[must_use]
+    pub fn database(mut self, url: ServerUrl) -> Self {
+        self.database = Some(url);
         self
     }
 

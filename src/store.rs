@@ -15,6 +15,7 @@ mod commit;
 mod damage;
 mod dead;
 mod deletion;
+mod engine;
 mod entity;
 mod error;
 mod events;
@@ -35,6 +36,7 @@ mod replay;
 mod retries;
 mod room;
 mod schedules;
+mod server;
 mod snapshot;
 mod sql;
 mod sqlite;
@@ -47,6 +49,7 @@ mod trace;
 mod unfinished;
 mod unserved;
 mod write;
+mod writer;
 
 use std::{
     path::{Path, PathBuf},
@@ -69,6 +72,7 @@ pub use removed::{Removed, RemovedMark};
 pub use replay::{Place as EventPlace, ReplayPage};
 pub use retries::{RetryEvent, RetryPage};
 pub use schedules::{Due, MAX_DUE};
+pub use server::{ServerUrl, UrlError};
 pub use standing::Standing;
 pub use sweep::{Sweep, Swept};
 pub use unserved::{Unserved, UnservedKey, UnservedPage};
@@ -99,12 +103,14 @@ impl StoreConfig {
     }
 }
 
-/// Which SQLite database.
+/// Which database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A file; it and its folder are made if they don't exist, readable for this user alone.
+    /// A server's: PostgreSQL, MySQL or MariaDB.
+    Server(ServerUrl),
+    /// An SQLite file; it and its folder are made if they don't exist, readable for this user alone.
     File(PathBuf),
-    /// In memory, gone with the last [`Store`]: no file at all. Reads share the writer's connection, one at a time.
+    /// An SQLite database in memory, gone with the last [`Store`]: no file at all. Reads share the writer's connection, one at a time.
     Memory,
 }
 
@@ -113,6 +119,7 @@ impl std::fmt::Display for Place {
         match self {
             Place::File(path) => path.display().fmt(f),
             Place::Memory => f.write_str("in memory"),
+            Place::Server(url) => url.fmt(f),
         }
     }
 }
@@ -130,7 +137,7 @@ pub enum Durability {
 /// The database. Cheap to clone; all clones share the writer and the readers.
 #[derive(Clone)]
 pub struct Store {
-    writer: Arc<sqlite::Writer>,
+    writer: Arc<writer::Writer>,
     readers: readers::Readers,
     /// How many may replay at once: half of the readers.
     replays: Arc<tokio::sync::Semaphore>,
@@ -151,7 +158,17 @@ impl Store {
     /// [`StoreError::Folder`] if the file or its folder can't be used, [`StoreError::SchemaNewer`] if a newer
     /// version made it, or whatever the database says.
     pub async fn open(config: &StoreConfig) -> Result<Self, StoreError> {
-        sqlite::open(config).await
+        match &config.place {
+            Place::Server(url) => server::open(config, url).await,
+            Place::File(path) => sqlite::open(config, Some(path)).await,
+            Place::Memory => sqlite::open(config, None).await,
+        }
+    }
+
+    /// Whether other hubs may use the database too: it stands on a server.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        !self.writer.engine().is_sqlite()
     }
 
     /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last

@@ -49,7 +49,7 @@ use crate::{
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
-    store::{self, HubRow, Store, StoreConfig},
+    store::{self, HubRow, Place, Store, StoreConfig},
     wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
 };
 
@@ -122,9 +122,13 @@ async fn start(
     readiness: &watch::Sender<Readiness>,
 ) -> Result<(Started, Running, Home), HubError> {
     let since = Instant::now();
-    let HubBuilder { config, in_memory, log } = builder;
+    let HubBuilder { config, in_memory, log, database } = builder;
     let home = Home::take((!in_memory).then_some(config.data.as_path()))?;
-    let store = Store::open(&store_config(&config, &home)).await?;
+    let mut opened = store_config(&config, &home);
+    if let Some(url) = database {
+        opened.place = Place::Server(url);
+    }
+    let store = Store::open(&opened).await?;
     match bring_up(config, log, &home, &store, metrics, readiness, since).await {
         Ok((started, running)) => Ok((started, running, home)),
         Err(error) => {
@@ -145,7 +149,9 @@ async fn bring_up(
     since: Instant,
 ) -> Result<(Started, Running), HubError> {
     let name = config.hub.name.as_str();
-    let id = home.hub_id(name, &store.known_hubs().await?)?;
+    // On a server the ids that the database knows are those of other hubs.
+    let known = if store.is_shared() { Vec::new() } else { store.known_hubs().await? };
+    let id = home.hub_id(name, &known)?;
     tracing::Span::current().record("hub.id", id.as_str());
     let socket = listen(SocketAddr::new(config.hub.internal_ip, config.hub.internal_port)).await?;
     let address = socket.0;

@@ -1,10 +1,12 @@
 //! What waits, without the events themselves: to count it.
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult};
+use sea_orm::{DbErr, QueryResult};
 
 use super::{
-    GroupKey, Store, StoreError, open,
-    sql::{refused, signed, statement, unsigned},
+    GroupKey, Store, StoreError,
+    engine::Ask,
+    open,
+    sql::{refused, signed, unsigned},
 };
 use crate::event::{Domain, Name, Uid};
 
@@ -61,7 +63,7 @@ impl Store {
             })
         };
         let read = async {
-            let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+            let rows = self.readers.rows(sql, values).await?;
             rows.iter().map(mark).collect::<Result<_, DbErr>>()
         };
         let marks: Vec<OpenMark> = read.await.map_err(refused)?;

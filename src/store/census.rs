@@ -1,11 +1,12 @@
 //! What waits for another attempt and what is dead, over all groups, counted now and then for the metrics: up to a number, so
 //! that it costs little however much there is.
 
-use sea_orm::{ConnectionTrait, DbErr};
+use sea_orm::DbErr;
 
 use super::{
     Store, StoreError,
-    sql::{refused, signed, statement, unsigned},
+    engine::Ask,
+    sql::{refused, signed, unsigned},
 };
 use crate::event::Uid;
 
@@ -55,7 +56,7 @@ impl Store {
     async fn count_some(&self, hub: &Uid, rows: &str) -> Result<Retrying, DbErr> {
         let sql = format!("SELECT count(*), min(some.seq) FROM ({rows} LIMIT ?) some");
         let values = vec![hub.as_str().into(), signed(MOST_COUNTED).into()];
-        let Some(row) = self.readers.query_one_raw(statement(sql, values)).await? else {
+        let Some(row) = self.readers.row(sql, values).await? else {
             return Ok(Retrying::default());
         };
         let oldest = row.try_get_by_index::<Option<i64>>(1)?;
@@ -65,16 +66,14 @@ impl Store {
 
 /// By the index `v1_retry_due`, so that those come first that are due first.
 fn retrying(groups: &str) -> String {
-    format!(
-        "SELECT seq FROM v1_retry INDEXED BY v1_retry_due WHERE hub = ? AND {groups} ORDER BY hub, grp, due"
-    )
+    format!("SELECT seq FROM v1_retry @index(v1_retry_due) WHERE hub = ? AND {groups} ORDER BY hub, grp, due")
 }
 
 /// As [`DeadRows`](super::dead::DeadRows) has them.
-const DEAD: &str = "SELECT seq FROM event_published INDEXED BY event_published_failed WHERE v1_hub = ? AND failed IS NOT NULL AND success IS NULL";
+const DEAD: &str = "SELECT seq FROM event_published @index(event_published_failed) WHERE v1_hub = ? AND failed IS NOT NULL AND success IS NULL";
 
 /// The same: what ended before the base round of its group doesn't count.
-const DEAD_NAMED: &str = "SELECT d.seq FROM v1_outcome d INDEXED BY v1_outcome_dead WHERE d.hub = ? AND d.grp > '' AND d.dead IS NOT NULL \
+const DEAD_NAMED: &str = "SELECT d.seq FROM v1_outcome d @index(v1_outcome_dead) WHERE d.hub = ? AND d.grp > '' AND d.dead IS NOT NULL \
     AND d.round >= coalesce((SELECT g.round FROM v1_group g WHERE g.name = d.grp), 1)";
 
 #[cfg(test)]
@@ -83,7 +82,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_reads_indexes_alone() {
-        let store = memory().await;
+        let store = fresh().await;
         for (rows, index) in [
             (retrying("grp = ''"), "v1_retry_due (hub=? AND grp=?)"),
             (retrying("grp > ''"), "v1_retry_due (hub=? AND grp>?)"),
@@ -92,7 +91,7 @@ mod tests {
         ] {
             let sql = format!("EXPLAIN QUERY PLAN {rows} LIMIT ?");
             let values = vec![hub().as_str().into(), 1.into()];
-            let plan = store.writer.raw().query_all_raw(statement(sql, values)).await.unwrap();
+            let plan = store.writer.raw().rows(sql, values).await.unwrap();
             let plan: Vec<String> = plan.iter().map(|row| row.try_get_by_index(3).unwrap()).collect();
             assert!(plan[0].contains(index), "{plan:?}");
             assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");

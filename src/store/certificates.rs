@@ -51,8 +51,8 @@ impl CertificateRows for Store {
         let refused = refused("store a certificate");
         let transaction = self.writer.begin().await.map_err(&refused)?;
         let inserted = async {
-            make_room(transaction.db(), &row.id).await?;
-            model(row).insert(transaction.db()).await
+            make_room(&transaction.db(), &row.id).await?;
+            model(row).insert(&transaction.db()).await
         };
         let inserted = inserted.await;
         match transaction.end(inserted).await {
@@ -67,7 +67,8 @@ impl CertificateRows for Store {
         let refused = refused("retire a certificate");
         let transaction = self.writer.begin().await.map_err(&refused)?;
         let moved = async {
-            let count = certificate::Entity::find().filter(Column::Id.eq(id)).count(transaction.db()).await?;
+            let count =
+                certificate::Entity::find().filter(Column::Id.eq(id)).count(&transaction.db()).await?;
             certificate::Entity::update_many()
                 .col_expr(Column::Version, Expr::value(u32::try_from(count).unwrap_or(u32::MAX)))
                 .col_expr(Column::Updated, Expr::value(time::datetime(time::now())))
@@ -75,7 +76,7 @@ impl CertificateRows for Store {
                 .filter(Column::Version.eq(0))
                 // Another hub may have put its successor there meanwhile.
                 .filter(Column::Cert.eq(&row.cert))
-                .exec(transaction.db())
+                .exec(&transaction.db())
                 .await
         };
         let moved = moved.await;

@@ -23,12 +23,14 @@ mod tests;
 
 use std::{ops::Range, time::Duration};
 
-use sea_orm::{DatabaseConnection, DbErr};
+use sea_orm::DbErr;
 
 use self::known::Known;
 use super::{
     Store, StoreError, Write, Written,
+    engine::{Ask, Engine},
     sql::{Class, Script, is_unexpected, refused},
+    writer::Db,
 };
 
 /// How often a batch is tried again when somebody else holds the lock.
@@ -147,12 +149,12 @@ impl Store {
 
     async fn write(&self, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
         if !look && writes.iter().all(is_hot) {
-            let (answers, script) = plan(writes, None);
+            let (answers, script) = plan(self.writer.engine(), writes, None);
             self.writer.run(script).await?;
             return Ok(answers);
         }
         let transaction = self.writer.begin().await?;
-        match write_all(transaction.db(), writes, look).await {
+        match write_all(&transaction.db(), writes, look).await {
             Ok(answers) => {
                 transaction.commit().await?;
                 Ok(answers)
@@ -190,17 +192,17 @@ fn is_mixed(writes: &[Write]) -> bool {
 }
 
 /// The statements of the hot writes of a batch, and the answers if they go through.
-fn plan(writes: &[Write], mut known: Option<&mut Known>) -> (Vec<Answer>, Script) {
+fn plan(engine: Engine, writes: &[Write], mut known: Option<&mut Known>) -> (Vec<Answer>, Script) {
     let mut answers: Vec<Answer> = vec![Ok(Written::Done); writes.len()];
-    let mut script = Script::default();
+    let mut script = Script::new(engine);
     publishes::plan(writes, known.as_deref_mut(), &mut answers, &mut script);
     outcomes::plan(writes, known, &mut answers, &mut script);
     (answers, script)
 }
 
-async fn write_all(db: &DatabaseConnection, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
+async fn write_all(db: &Db<'_>, writes: &[Write], look: bool) -> Result<Vec<Answer>, Failure> {
     let mut known = if look { Some(Known::read(db, writes).await?) } else { None };
-    let (mut answers, script) = plan(writes, known.as_mut());
+    let (mut answers, script) = plan(db.engine(), writes, known.as_mut());
     tails::count(db, &mut answers).await?;
     script.run(db).await?;
     schedules::write(db, writes, &mut answers).await?;

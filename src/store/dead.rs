@@ -4,9 +4,10 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
+    engine::{Ask, small},
     events::patterns as narrow,
     page::{DeadKey, dead_query},
-    sql::{refused, signed, statement, unsigned},
+    sql::{refused, signed, unsigned},
     time,
     write::ends_of,
 };
@@ -70,8 +71,8 @@ impl Store {
     }
 
     async fn has_group(&self, name: &str) -> Result<bool, DbErr> {
-        let sql = statement("SELECT 1 FROM v1_group WHERE name = ?", vec![name.into()]);
-        Ok(self.readers.query_one_raw(sql).await?.is_some())
+        let row = self.readers.row("SELECT 1 FROM v1_group WHERE name = ?", vec![name.into()]).await?;
+        Ok(row.is_some())
     }
 
     /// Dead events with their numbers, narrowed by what SQL can tell of patterns; besides, up to where that is all, if
@@ -87,7 +88,7 @@ impl Store {
         let any = Pattern::any();
         let patterns = (query.domain.as_ref().unwrap_or(&any), query.name.as_ref().unwrap_or(&any));
         let (sql, values) = page_of_dead(rows, patterns, after, until, limit);
-        let found = self.readers.query_all_raw(statement(sql, values)).await?;
+        let found = self.readers.rows(sql, values).await?;
         let mut found: Vec<(u64, Dead)> = found.iter().map(dead_of).collect::<Result<_, _>>()?;
         // The attempts are joined to rows that came in this order; SQL promises none.
         found.sort_unstable_by_key(|(seq, _)| *seq);
@@ -122,8 +123,8 @@ pub(super) fn page_of_dead(
 fn dead_of(row: &QueryResult) -> Result<(u64, Dead), DbErr> {
     let text = |index| row.try_get_by_index::<String>(index);
     let consumer = row.try_get_by_index::<Option<String>>(5)?.filter(|consumer| !consumer.is_empty());
-    let attempts: u32 = row.try_get_by_index(8)?;
-    let reasons: u32 = row.try_get_by_index(9)?;
+    let attempts = small(row, 8)?;
+    let reasons = small(row, 9)?;
     let last = row.try_get_by_index::<Option<String>>(10)?;
     let reason = match last {
         Some(reason) if attempts > 1 && reasons == 1 => format!("{reason} x{attempts}"),
@@ -137,7 +138,7 @@ fn dead_of(row: &QueryResult) -> Result<(u64, Dead), DbErr> {
         pid: Pid::from_stored(text(3)?),
         ended: time::millis(row.try_get_by_index(4)?),
         consumer: consumer.map(Uid::from_stored),
-        round: row.try_get_by_index(6)?,
+        round: small(row, 6)?,
         attempts,
         reason,
         error: ends_of(row.try_get_by_index::<Option<String>>(11)?.unwrap_or_default()),
@@ -170,13 +171,13 @@ impl DeadRows<'_> {
         if self.group.is_empty() {
             values.push(signed(after).into());
             return format!(
-                "FROM event_published d INDEXED BY event_published_failed {join} \
+                "FROM event_published d @index(event_published_failed) {join} \
                  WHERE d.v1_hub = ? AND d.failed IS NOT NULL AND d.success IS NULL AND d.seq > ?"
             );
         }
         values.extend([self.group.into(), self.group.into(), signed(after).into()]);
         format!(
-            "FROM v1_outcome d INDEXED BY v1_outcome_dead {join} WHERE d.hub = ? AND d.grp = ? AND d.dead IS NOT NULL \
+            "FROM v1_outcome d @index(v1_outcome_dead) {join} WHERE d.hub = ? AND d.grp = ? AND d.dead IS NOT NULL \
              AND d.round >= coalesce((SELECT round FROM v1_group WHERE name = ?), 1) AND d.seq > ?"
         )
     }
@@ -189,7 +190,7 @@ impl DeadRows<'_> {
         until: Option<u64>,
         values: &mut Vec<Value>,
     ) -> String {
-        let mut tail = self.above("CROSS JOIN event e ON e.id = d.event_id", after, values);
+        let mut tail = self.above("@join event e ON e.id = d.event_id", after, values);
         if let Some(until) = until {
             tail.push_str(" AND d.seq <= ?");
             values.push(signed(until).into());
@@ -205,7 +206,7 @@ impl DeadRows<'_> {
         let above = self.above("", after, &mut values);
         values.push(signed(LOOKED_AT - 1).into());
         let sql = format!("SELECT d.seq {above} ORDER BY d.seq LIMIT 1 OFFSET ?");
-        let row = db.query_one_raw(statement(sql, values)).await?;
+        let row = db.row(sql, values).await?;
         row.map(|row| row.try_get_by_index(0).map(unsigned)).transpose()
     }
 

@@ -2,8 +2,7 @@
 //!
 //! The hot path speaks SQL of its own; these serve everything else.
 
-// The derives make public items inside these private modules, and the tables of the npm stack are described
-// in full though not every one of them is read yet.
+// The derives make public items inside these private modules.
 #![allow(unreachable_pub, dead_code, missing_docs)]
 
 pub mod attempt;
@@ -11,12 +10,6 @@ pub mod binding;
 pub mod binding_start;
 pub mod certificate;
 pub mod cursor;
-pub mod event;
-pub mod event_cpid;
-pub mod event_eid;
 pub mod event_published;
-pub mod event_scheduled;
-pub mod hub;
 pub mod hub_epoch;
 pub mod hub_seq;
-pub mod log;

@@ -191,6 +191,22 @@ pub enum StoreError {
         /// The system's words.
         source: std::sync::Arc<io::Error>,
     },
+    /// The database server isn't reached, or doesn't let us in.
+    #[error(
+        "the database {place} can't be opened: {source}: check that the server runs, and the host, user, password and \
+         name of the database"
+    )]
+    Server {
+        /// Which database, without its password.
+        place: String,
+        /// The server's words.
+        source: DbErr,
+    },
+    /// Another hub has taken this one's place.
+    #[error(
+        "another hub has taken this hub's place, since its lease was over: nothing of it is written any more"
+    )]
+    Fenced,
     /// What the database holds breaks our rules.
     #[error("the database holds {what}, which this version can't read: {reason}")]
     Damaged {
@@ -242,7 +258,9 @@ impl StoreError {
             Self::GroupNotFound { .. } => code::GROUP_NOT_FOUND,
             Self::InvalidPage => code::INVALID_PAGE,
             Self::Full { .. } => code::DB_FULL,
-            Self::Unavailable { .. } | Self::Corrupt { .. } => code::DB_UNAVAILABLE,
+            Self::Unavailable { .. } | Self::Corrupt { .. } | Self::Server { .. } | Self::Fenced => {
+                code::DB_UNAVAILABLE
+            }
             Self::SchemaNewer { .. } => code::DB_SCHEMA_NEWER,
             Self::Folder { .. } => code::DATA_FOLDER,
             Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,
@@ -252,7 +270,14 @@ impl StoreError {
     /// Whether the same request may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::Unavailable { .. } | Self::Corrupt { .. })
+        matches!(
+            self,
+            Self::Full { .. }
+                | Self::Unavailable { .. }
+                | Self::Corrupt { .. }
+                | Self::Server { .. }
+                | Self::Fenced
+        )
     }
 }
 

@@ -1,11 +1,11 @@
 //! Reading events: one, pages of them, and how many there are.
 
-use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryResult, Value};
+use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
-    entity::event,
-    sql::{fill, marks, pieces, refused, rounded, signed, statement, unsigned},
+    engine::{Ask, number, size},
+    sql::{fill, marks, pieces, refused, rounded, unsigned},
     time,
 };
 use crate::event::{Data, Domain, Event, EventId, Name, Pattern, Pid, Uid};
@@ -26,9 +26,9 @@ pub struct Counts {
 }
 
 /// In the order of [`event_of`].
-pub(super) const EVENT: &str = "e.id, e.timestamp, e.domain, e.name, e.pid, e.rid, e.data";
+pub(super) const EVENT: &str = "e.id, e.timestamp, e.domain, e.name, e.pid, e.rid, @text(e.data)";
 /// What [`Event::weight`] counts, without reading the data.
-const WEIGHT: &str = "octet_length(e.data) + octet_length(e.id) + octet_length(e.domain) \
+const WEIGHT: &str = "@bytes(e.data) + octet_length(e.id) + octet_length(e.domain) \
     + octet_length(e.name) + octet_length(e.pid) + coalesce(octet_length(e.rid), 0)";
 
 impl Store {
@@ -37,8 +37,12 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn event(&self, id: &EventId) -> Result<Option<Event>, StoreError> {
-        let row = event::Entity::find_by_id(id.to_string()).one(&self.readers).await;
-        Ok(row.map_err(refused("read an event"))?.map(Event::from))
+        let read = async {
+            let sql = format!("SELECT {EVENT} FROM event e WHERE e.id = ?");
+            let row = self.readers.row(sql, vec![id.as_str().into()]).await?;
+            row.as_ref().map(event_of).transpose()
+        };
+        read.await.map_err(refused("read an event"))
     }
 
     /// Whether no spoke has claimed one of these events yet.
@@ -54,7 +58,7 @@ impl Store {
             );
             let mut values = piece.iter().map(|id| id.as_str().into()).collect();
             fill(&mut values, piece.len(), 1);
-            if self.readers.query_one_raw(statement(sql, values)).await.map_err(&refused)?.is_some() {
+            if self.readers.row(sql, values).await.map_err(&refused)?.is_some() {
                 return Ok(true);
             }
         }
@@ -67,12 +71,12 @@ impl Store {
     /// Whatever the database says.
     pub async fn counts(&self, hub: &Uid) -> Result<Counts, StoreError> {
         let sql = "SELECT (SELECT count(*) FROM event), count(*), count(success), count(failed), \
-                   coalesce(sum(success IS NULL AND failed IS NULL AND orphan IS NULL), 0) \
+                   count(CASE WHEN success IS NULL AND failed IS NULL AND orphan IS NULL THEN 1 END) \
                    FROM event_published WHERE v1_hub = ?";
         let counted = async {
-            let row = self.readers.query_one_raw(statement(sql, vec![hub.as_str().into()])).await?;
+            let row = self.readers.row(sql, vec![hub.as_str().into()]).await?;
             let Some(row) = row else { return Ok(Counts::default()) };
-            let count = |index| row.try_get_by_index(index).map(unsigned);
+            let count = |index| number(&row, index).map(unsigned);
             Ok(Counts {
                 events: count(0)?,
                 published: count(1)?,
@@ -91,12 +95,12 @@ pub(super) fn patterns(domain: &Pattern, name: &Pattern, tail: &mut String, valu
         match pattern.literal_beginning() {
             ("", _) => {}
             (text, true) => {
-                tail.push_str(&format!(" AND +e.{column} = ?"));
+                tail.push_str(&format!(" AND @loose(e.{column}) = ?"));
                 values.push(text.into());
             }
             (beginning, false) => {
-                tail.push_str(&format!(" AND substr(e.{column}, 1, ?) = ?"));
-                values.extend([signed(beginning.len() as u64).into(), beginning.into()]);
+                tail.push_str(&format!(" AND substr(e.{column}, 1, {}) = ?", beginning.len()));
+                values.push(beginning.into());
             }
         }
     }
@@ -127,14 +131,14 @@ pub(super) async fn page_with(
     let read = async |columns: &str, own: Vec<Value>, limit: usize| {
         let mut values = [own, values.clone()].concat();
         values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
-        db.query_all_raw(statement(format!("SELECT {columns} {tail} LIMIT ?"), values)).await
+        db.rows(format!("SELECT {columns} {tail} LIMIT ?"), values).await
     };
     let limit = limit.max(1);
     let weights = read(WEIGHT, Vec::new(), limit.saturating_add(1)).await?;
     let mut sum = 0;
     let mut take = 0;
     for row in weights.iter().take(limit) {
-        sum += usize::try_from(row.try_get_by_index::<i64>(0)?).unwrap_or(usize::MAX);
+        sum += size(row, 0)?;
         if take > 0 && sum > max_bytes {
             break;
         }
@@ -158,18 +162,4 @@ pub(super) fn event_of(row: &QueryResult) -> Result<Event, DbErr> {
         rid: row.try_get_by_index::<Option<String>>(5)?.map(EventId::from_stored),
         data: Data::from_stored(text(6)?),
     })
-}
-
-impl From<event::Model> for Event {
-    fn from(row: event::Model) -> Self {
-        Self {
-            id: EventId::from_stored(row.id),
-            timestamp: time::millis(row.timestamp),
-            domain: Domain::from_stored(row.domain),
-            name: Name::from_stored(row.name),
-            pid: Pid::from_stored(row.pid),
-            rid: row.rid.map(EventId::from_stored),
-            data: Data::from_stored(row.data),
-        }
-    }
 }

@@ -1,21 +1,22 @@
 //! The first event after a place in the order of dispatch: what waits look for.
 
-use sea_orm::{ConnectionTrait, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     Store, StoreError,
+    engine::Ask,
     events::{EVENT, event_of},
     log::{HAS_BEGUN, named},
-    sql::{refused, signed, statement, unsigned},
+    sql::{refused, signed, unsigned},
 };
 use crate::event::{Domain, Event, EventId, Name, Pid};
 
 /// Where a dispatched event stands in the order of dispatch: at its number, which is a time in microseconds. What no
 /// hub of ours has dispatched has only that time, in milliseconds: when it was published, or when its schedule ran.
-const POSITION: &str = "coalesce(p.seq, 1000 * CAST(round(1000 * unixepoch(coalesce( \
-     (SELECT s.executed FROM event_scheduled s WHERE s.event_id = p.event_id), p.published), 'subsec')) AS INTEGER))";
+const POSITION: &str = "coalesce(p.seq, 1000 * coalesce( \
+     (SELECT @ms(s.executed) FROM event_scheduled s WHERE s.event_id = p.event_id), @ms(p.published)))";
 /// What was dispatched: published, and not waiting for its time.
-const DISPATCHED: &str = "event e CROSS JOIN event_published p ON p.event_id = e.id";
+const DISPATCHED: &str = "event e @join event_published p ON p.event_id = e.id";
 
 impl Store {
     /// Where an event stands in the order of dispatch, in microseconds since 1970; none: it is stored, but not
@@ -29,7 +30,7 @@ impl Store {
              FROM event e WHERE e.id = ?"
         );
         let read = async {
-            let row = self.readers.query_one_raw(statement(sql, vec![id.as_str().into()])).await?;
+            let row = self.readers.row(sql, vec![id.as_str().into()]).await?;
             row.map(|row| row.try_get_by_index::<Option<i64>>(0)).transpose()
         };
         let position = read.await.map_err(refused("read when an event was dispatched"))?;
@@ -63,7 +64,7 @@ impl Store {
 
     async fn first(&self, sql: String, values: Vec<Value>) -> Result<Option<Event>, StoreError> {
         let read = async {
-            let row = self.readers.query_one_raw(statement(sql, values)).await?;
+            let row = self.readers.row(sql, values).await?;
             row.as_ref().map(event_of).transpose()
         };
         read.await.map_err(|error: DbErr| refused("look for an event")(error))

@@ -1,11 +1,12 @@
 //! Named groups: which there are, and how they stand. Tables `v1_group`, `v1_retry`, `v1_outcome`.
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
     dead::DeadRows,
-    sql::{refused, signed, statement, unsigned},
+    engine::{Ask, small},
+    sql::{refused, signed, unsigned},
     time,
 };
 use crate::{
@@ -97,10 +98,10 @@ impl Store {
     pub async fn groups(&self) -> Result<Vec<GroupRow>, StoreError> {
         let refused = refused("list the groups");
         let sql = "SELECT name, settings, round, created FROM v1_group ORDER BY name";
-        let rows = self.readers.query_all_raw(statement(sql, Vec::new())).await.map_err(&refused)?;
+        let rows = self.readers.rows(sql, Vec::new()).await.map_err(&refused)?;
         let read = |row: &QueryResult| {
             let text = |index| row.try_get_by_index::<String>(index);
-            Ok((text(0)?, text(1)?, row.try_get_by_index(2)?, time::millis(row.try_get_by_index(3)?)))
+            Ok((text(0)?, text(1)?, small(row, 2)?, time::millis(row.try_get_by_index(3)?)))
         };
         let group = |row: &QueryResult| {
             let (name, settings, round, created) = read(row).map_err(&refused)?;
@@ -120,13 +121,13 @@ impl Store {
     pub async fn group_counts(&self, hub: &Uid, group: GroupKey<'_>) -> Result<GroupCounts, StoreError> {
         let count = async {
             let values = vec![hub.as_str().into(), group.name.into()];
-            let row = self.readers.query_one_raw(statement(RETRYING, values)).await?;
+            let row = self.readers.row(RETRYING, values).await?;
             let (retrying, oldest) = match row {
                 Some(row) => (row.try_get_by_index(0)?, row.try_get_by_index::<Option<i64>>(1)?),
                 None => (0, None),
             };
             let (sql, values) = DeadRows { hub, group: group.name }.count();
-            let row = self.readers.query_one_raw(statement(sql, values)).await?;
+            let row = self.readers.row(sql, values).await?;
             let dead = row.map_or(Ok(0), |row| row.try_get_by_index(0))?;
             // Numbers are microseconds.
             let oldest_retry = oldest.map(|seq| seq / 1_000);
@@ -159,7 +160,7 @@ impl Store {
                     _ => ("", 0),
                 };
                 let (sql, values) = retrying(hub, group, after, limit);
-                let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+                let rows = self.readers.rows(sql, values).await?;
                 held = rows.iter().map(held_of).collect::<Result<_, DbErr>>()?;
                 if held.len() >= limit || !with_dead {
                     let last = held.last().filter(|_| held.len() >= limit);
@@ -173,7 +174,7 @@ impl Store {
             };
             let rest = limit - held.len();
             let (sql, values) = dead(hub, group, after, rest);
-            let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+            let rows = self.readers.rows(sql, values).await?;
             let dead: Vec<(Pid, u64)> = rows.iter().map(held_of).collect::<Result<_, DbErr>>()?;
             let next = dead.last().filter(|_| dead.len() >= rest).map(|(_, seq)| HeldKey::Dead(*seq));
             held.extend(dead);
@@ -185,7 +186,7 @@ impl Store {
 
 /// From the index `v1_retry_due` alone.
 pub(super) const RETRYING: &str =
-    "SELECT count(*), min(seq) FROM v1_retry INDEXED BY v1_retry_due WHERE hub = ? AND grp = ?";
+    "SELECT count(*), min(seq) FROM v1_retry @index(v1_retry_due) WHERE hub = ? AND grp = ?";
 
 /// Pids of what waits for an attempt, from the index `v1_retry_pid` alone. `>=` lets it skip what came before, the rest
 /// sorts out the same pid.
@@ -195,7 +196,7 @@ pub(super) fn retrying(
     (pid, seq): (&str, u64),
     limit: usize,
 ) -> (String, Vec<Value>) {
-    let sql = "SELECT pid, seq FROM v1_retry INDEXED BY v1_retry_pid WHERE hub = ? AND grp = ? AND pid >= ? \
+    let sql = "SELECT pid, seq FROM v1_retry @index(v1_retry_pid) WHERE hub = ? AND grp = ? AND pid >= ? \
                AND (pid > ? OR seq > ?) ORDER BY pid, seq LIMIT ?";
     let (hub, group) = (hub.as_str().into(), group.name.into());
     let (seq, limit) = (signed(seq).into(), signed(limit as u64).into());

@@ -1,16 +1,15 @@
 //! The hubs: where they listen, their epochs, their last sequence numbers.
 
-use sea_orm::{
-    ActiveModelTrait, ActiveValue::Set, ColumnTrait, DatabaseConnection, DbErr, EntityTrait, IntoActiveModel,
-    QueryFilter, QueryOrder, QuerySelect,
-};
+use sea_orm::{ActiveModelTrait, ActiveValue::Set, DbErr, EntityTrait, QueryOrder, QueryResult, Value};
 
 use super::{
     Store, StoreError,
-    entity::{hub, hub_epoch, hub_seq},
+    engine::{Ask, number},
+    entity::{hub_epoch, hub_seq},
     marker,
     sql::{refused, signed, unsigned},
     time,
+    writer::Db,
 };
 use crate::event::Uid;
 
@@ -37,9 +36,11 @@ impl Store {
     /// Whatever the database says.
     pub async fn register_hub(&self, row: &HubRow) -> Result<u64, StoreError> {
         let refused = refused("register the hub");
-        let transaction = self.writer.begin().await.map_err(&refused)?;
-        let registered = register(transaction.db(), row).await;
-        transaction.end(registered).await.map(unsigned).map_err(refused)
+        let transaction = self.writer.begin_unfenced().await.map_err(&refused)?;
+        let registered = register(&transaction.db(), row).await;
+        let epoch = transaction.end(registered).await.map_err(refused)?;
+        self.writer.fence(&row.id, epoch);
+        Ok(unsigned(epoch))
     }
 
     /// Marks the hub as stopped.
@@ -49,12 +50,8 @@ impl Store {
     pub async fn hub_quit(&self, id: &Uid) -> Result<(), StoreError> {
         let refused = refused("mark the hub as stopped");
         let transaction = self.writer.begin().await.map_err(&refused)?;
-        let change = hub::ActiveModel { quit: Set(Some(time::datetime(time::now()))), ..Default::default() };
-        let done = hub::Entity::update_many()
-            .set(change)
-            .filter(hub::Column::Id.eq(id.as_str()))
-            .exec(transaction.db())
-            .await;
+        let sql = "UPDATE hub SET quit = ? WHERE id = ?";
+        let done = transaction.db().run(sql, vec![time::value(time::now()), id.as_str().into()]).await;
         transaction.end(done).await.map(drop).map_err(refused)
     }
 
@@ -68,13 +65,9 @@ impl Store {
         }
         let refused = refused("mark the hub as running");
         let transaction = self.writer.begin().await.map_err(&refused)?;
-        let done = hub::Entity::update_many()
-            .set(hub::ActiveModel { quit: Set(None), ..Default::default() })
-            .filter(hub::Column::Id.eq(id.as_str()))
-            .filter(hub::Column::Quit.is_not_null())
-            .exec(transaction.db())
-            .await;
-        transaction.end(done).await.map(|done| done.rows_affected > 0).map_err(refused)
+        let sql = "UPDATE hub SET quit = NULL WHERE id = ? AND quit IS NOT NULL";
+        let done = transaction.db().run(sql, vec![id.as_str().into()]).await;
+        transaction.end(done).await.map(|done| done > 0).map_err(refused)
     }
 
     /// Whether this hub is registered and not marked as stopped.
@@ -82,8 +75,9 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn is_hub_open(&self, id: &Uid) -> Result<bool, StoreError> {
-        let row = hub::Entity::find_by_id(id.to_string()).one(&self.readers).await;
-        row.map(|row| row.is_some_and(|row| row.quit.is_none())).map_err(refused("read a hub's row"))
+        let sql = "SELECT 1 FROM hub WHERE id = ? AND quit IS NULL";
+        let row = self.readers.row(sql, vec![id.as_str().into()]).await;
+        row.map(|row| row.is_some()).map_err(refused("read a hub's row"))
     }
 
     /// The hubs that aren't marked as stopped, the latest first: at most `limit`.
@@ -91,14 +85,13 @@ impl Store {
     /// # Errors
     /// Whatever the database says.
     pub async fn open_hubs(&self, limit: u64) -> Result<Vec<HubRow>, StoreError> {
-        let rows = hub::Entity::find()
-            .filter(hub::Column::Quit.is_null())
-            .order_by_desc(hub::Column::Timestamp)
-            .order_by_asc(hub::Column::Id)
-            .limit(limit)
-            .all(&self.readers)
-            .await;
-        Ok(rows.map_err(refused("list the hubs"))?.into_iter().map(HubRow::from).collect())
+        let sql = "SELECT id, external_ip, external_port, internal_ip, internal_port FROM hub \
+                   WHERE quit IS NULL ORDER BY timestamp DESC, id LIMIT ?";
+        let read = async {
+            let rows = self.readers.rows(sql, vec![signed(limit).into()]).await?;
+            rows.iter().map(hub_of).collect::<Result<_, DbErr>>()
+        };
+        read.await.map_err(refused("list the hubs"))
     }
 
     /// The hubs that have served this database, the one that gave the latest number first.
@@ -122,39 +115,38 @@ impl Store {
     }
 }
 
-impl From<hub::Model> for HubRow {
-    fn from(row: hub::Model) -> Self {
-        Self {
-            id: Uid::from_stored(row.id),
-            external_ip: row.external_ip,
-            external_port: row.external_port,
-            internal_ip: row.internal_ip,
-            internal_port: row.internal_port,
-        }
-    }
+fn hub_of(row: &QueryResult) -> Result<HubRow, DbErr> {
+    let port = |index| number(row, index).map(|port| u16::try_from(port).unwrap_or(0));
+    Ok(HubRow {
+        id: Uid::from_stored(row.try_get_by_index::<String>(0)?),
+        external_ip: row.try_get_by_index(1)?,
+        external_port: port(2)?,
+        internal_ip: row.try_get_by_index(3)?,
+        internal_port: port(4)?,
+    })
 }
 
-async fn register(db: &DatabaseConnection, row: &HubRow) -> Result<i64, DbErr> {
+async fn register(db: &Db<'_>, row: &HubRow) -> Result<i64, DbErr> {
     marker::set(db).await?;
     let id = row.id.to_string();
-    let known = hub::Entity::find_by_id(id.clone()).one(db).await?;
-    let is_new = known.is_none();
-    let mut place = known.map(IntoActiveModel::into_active_model).unwrap_or(hub::ActiveModel {
-        id: Set(id.clone()),
-        timestamp: Set(time::datetime(time::now())),
-        ..Default::default()
-    });
-    place.external_ip = Set(row.external_ip.clone());
-    place.external_port = Set(row.external_port);
-    place.internal_ip = Set(row.internal_ip.clone());
-    place.internal_port = Set(row.internal_port);
-    place.quit = Set(None);
-    if is_new {
-        place.insert(db).await?;
+    let place = || -> [Value; 4] {
+        [
+            row.external_ip.as_str().into(),
+            i32::from(row.external_port).into(),
+            row.internal_ip.as_str().into(),
+            i32::from(row.internal_port).into(),
+        ]
+    };
+    let known = db.row("SELECT 1 FROM hub WHERE id = ?", vec![id.as_str().into()]).await?;
+    if known.is_some() {
+        let sql = "UPDATE hub SET external_ip = ?, external_port = ?, internal_ip = ?, internal_port = ?, \
+                   quit = NULL WHERE id = ?";
+        db.run(sql, [&place()[..], &[id.as_str().into()]].concat()).await?;
     } else {
-        place.update(db).await?;
+        let sql = "INSERT INTO hub (external_ip, external_port, internal_ip, internal_port, id, timestamp) \
+                   VALUES (?, ?, ?, ?, ?, ?)";
+        db.run(sql, [&place()[..], &[id.as_str().into(), time::value(time::now())]].concat()).await?;
     }
-
     if hub_seq::Entity::find_by_id(id.clone()).one(db).await?.is_none() {
         hub_seq::ActiveModel { hub_id: Set(id.clone()), seq: Set(signed(0)) }.insert(db).await?;
     }

@@ -14,7 +14,8 @@ pub use fate::{Fate, UNHEARD_OF};
 
 use super::{
     Binding, Store, StoreError,
-    sql::{fill, marks, pieces, refused, rounded, signed, statement, unsigned},
+    engine::Ask,
+    sql::{fill, marks, pieces, refused, rounded, signed, unsigned},
     time,
 };
 use crate::event::{Domain, EventId, Kept, Name, Policies, Uid};
@@ -22,7 +23,8 @@ use crate::event::{Domain, EventId, Kept, Name, Policies, Uid};
 /// Where a walk through the events of a domain stands: behind this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeepMark {
-    at: String,
+    /// In milliseconds since 1970.
+    at: i64,
     id: EventId,
 }
 
@@ -30,7 +32,7 @@ impl KeepMark {
     /// Behind the event of this time, in milliseconds since 1970, and this id.
     #[must_use]
     pub fn at(at: i64, id: EventId) -> Self {
-        Self { at: time::text(at), id }
+        Self { at, id }
     }
 }
 
@@ -62,7 +64,7 @@ impl Store {
     /// Whatever the database says.
     pub async fn next_domain(&self, after: &str) -> Result<Option<Domain>, StoreError> {
         let sql = "SELECT domain FROM event WHERE domain > ? ORDER BY domain LIMIT 1";
-        let row = self.readers.query_one_raw(statement(sql, vec![after.into()])).await;
+        let row = self.readers.row(sql, vec![after.into()]).await;
         let domain = row.and_then(|row| row.map(|row| row.try_get_by_index::<String>(0)).transpose());
         Ok(domain.map_err(refused("list the domains"))?.map(Domain::from_stored))
     }
@@ -81,12 +83,12 @@ impl Store {
         (policies, now): (&Policies, i64),
     ) -> Result<Vec<Looked>, StoreError> {
         let refused = refused("look for what is kept long enough");
-        let mut values: Vec<Value> = vec![domain.as_str().into(), time::text(until).into()];
+        let mut values: Vec<Value> = vec![domain.as_str().into(), time::value(until)];
         let mut behind = "";
         if let Some(KeepMark { at, id }) = after {
             // Times first, by the index; of the same time what comes later by its id.
             behind = "AND e.timestamp >= ? AND (e.timestamp > ? OR e.id > ?)";
-            values.extend([at.as_str().into(), at.as_str().into(), id.as_str().into()]);
+            values.extend([time::value(*at), time::value(*at), id.as_str().into()]);
         }
         values.push(signed(limit as u64).into());
         let tail =
@@ -127,7 +129,7 @@ pub(super) async fn facts(db: &impl ConnectionTrait, ids: &[EventId]) -> Result<
 }
 
 async fn read(db: &impl ConnectionTrait, tail: &str, values: Vec<Value>) -> Result<Vec<Facts>, DbErr> {
-    let rows = db.query_all_raw(statement(format!("SELECT {FACTS} {tail}"), values)).await?;
+    let rows = db.rows(format!("SELECT {FACTS} {tail}"), values).await?;
     let mut all = rows.iter().map(facts_of).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<_> = all.iter().map(|facts| facts.id.clone()).collect();
     let mut groups = group_ends(db, &ids).await?;
@@ -158,7 +160,7 @@ async fn group_ends(
             values.extend(piece.iter().map(|id| Value::from(id.as_str())));
             fill(&mut values, piece.len(), 1);
         }
-        for row in db.query_all_raw(statement(sql, values)).await? {
+        for row in db.rows(sql, values).await? {
             let id = EventId::from_stored(row.try_get_by_index::<String>(0)?);
             let group = row.try_get_by_index(1)?;
             let outcome: Option<String> = row.try_get_by_index(2)?;
@@ -217,7 +219,7 @@ pub(super) async fn answered(db: &impl ConnectionTrait, ids: &[EventId]) -> Resu
         let sql = format!("SELECT id, rid FROM event WHERE rid IN ({})", marks(rounded(piece.len())));
         let mut values = piece.iter().map(|id| id.as_str().into()).collect();
         fill(&mut values, piece.len(), 1);
-        for row in db.query_all_raw(statement(sql, values)).await? {
+        for row in db.rows(sql, values).await? {
             let answer = EventId::from_stored(row.try_get_by_index::<String>(0)?);
             let question = EventId::from_stored(row.try_get_by_index::<String>(1)?);
             if among.contains(&answer) {

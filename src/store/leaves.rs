@@ -2,16 +2,18 @@
 
 use chrono::NaiveDateTime;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DatabaseConnection, DbErr, EntityTrait,
-    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, Condition, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, sea_query::Expr,
 };
 
 use super::{
     Store, StoreError,
     certificates::model,
+    engine::Ask,
     entity::certificate::{self, Column},
-    sql::{refused, statement},
+    sql::refused,
     time,
+    writer::Db,
 };
 use crate::pki::CertificateRow;
 
@@ -45,7 +47,7 @@ impl Store {
     ) -> Result<Result<(), E>, StoreError> {
         let refused = refused("store a certificate");
         let transaction = self.writer.begin().await.map_err(&refused)?;
-        let placed = place(transaction.db(), row, now, line, judge).await;
+        let placed = place(&transaction.db(), row, now, line, judge).await;
         match placed {
             Ok(Ok(())) => transaction.commit().await.map(Ok).map_err(refused),
             Ok(Err(error)) => {
@@ -74,7 +76,7 @@ impl Store {
     ) -> Result<Vec<CertificateRow>, StoreError> {
         let refused = refused("revoke a certificate");
         let transaction = self.writer.begin().await.map_err(&refused)?;
-        let revoked = revoke(transaction.db(), id, now, &line, at).await;
+        let revoked = revoke(&transaction.db(), id, now, &line, at).await;
         transaction.end(revoked).await.map_err(refused)
     }
 
@@ -142,7 +144,7 @@ impl Store {
 }
 
 async fn place<E>(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     row: CertificateRow,
     now: i64,
     line: LogLine,
@@ -166,7 +168,7 @@ async fn place<E>(
 }
 
 async fn revoke(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     id: &str,
     now: i64,
     line: &LogLine,
@@ -203,7 +205,7 @@ async fn revoke(
 }
 
 /// Frees version 0 of an id if a revoked row stands there: somebody set `revoked` by hand.
-pub(super) async fn make_room(db: &DatabaseConnection, id: &str) -> Result<(), DbErr> {
+pub(super) async fn make_room(db: &Db<'_>, id: &str) -> Result<(), DbErr> {
     let current = certificate::Entity::find_by_id((0, id.to_owned())).one(db).await?;
     if current.is_some_and(|row| row.revoked.is_some()) {
         retire(db, id, None).await?;
@@ -213,7 +215,7 @@ pub(super) async fn make_room(db: &DatabaseConnection, id: &str) -> Result<(), D
 
 /// Frees version 0 of an id, as npm Eventflow does: its row gets the number of rows that the id has, which is
 /// returned.
-async fn retire(db: &DatabaseConnection, id: &str, revoked: Option<i64>) -> Result<u32, DbErr> {
+async fn retire(db: &Db<'_>, id: &str, revoked: Option<i64>) -> Result<u32, DbErr> {
     let count = certificate::Entity::find().filter(Column::Id.eq(id)).count(db).await?;
     let version = u32::try_from(count).unwrap_or(u32::MAX);
     let mut update = certificate::Entity::update_many()
@@ -226,11 +228,11 @@ async fn retire(db: &DatabaseConnection, id: &str, revoked: Option<i64>) -> Resu
     Ok(version)
 }
 
-async fn note(db: &DatabaseConnection, line: &LogLine) -> Result<(), DbErr> {
+async fn note(db: &Db<'_>, line: &LogLine) -> Result<(), DbErr> {
     let LogLine { agent, message, details } = line.clone();
-    let values = vec![time::text(time::now()).into(), agent.into(), message.into(), details.into()];
+    let values = vec![time::value(time::now()), agent.into(), message.into(), details.into()];
     let sql = "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)";
-    db.execute_raw(statement(sql, values)).await.map(drop)
+    db.run(sql, values).await.map(drop)
 }
 
 fn into_rows(rows: Vec<certificate::Model>) -> Vec<CertificateRow> {

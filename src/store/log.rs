@@ -1,12 +1,13 @@
 //! Logs: the events of a process, of a child process, of an entity, of a domain, and which processes a domain has.
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     LogKey, PidKey, Store, StoreError,
+    engine::Ask,
     events::{EVENT, event_of, page},
     page::{log_query, pid_query},
-    sql::{marks, refused, signed, statement, unsigned},
+    sql::{marks, refused, signed, unsigned},
     time,
 };
 use crate::{
@@ -75,7 +76,7 @@ impl Store {
         }
         let limit = limit.max(1);
         let (sql, values) = pids(domain, after, limit.saturating_add(1));
-        let rows = self.readers.query_all_raw(statement(sql, values)).await;
+        let rows = self.readers.rows(sql, values).await;
         let pid = |row: &QueryResult| row.try_get_by_index::<String>(0).map(Pid::from_stored);
         let pids: Result<Vec<Pid>, DbErr> = rows.and_then(|rows| rows.iter().map(pid).collect());
         let mut pids = pids.map_err(refused("list the processes of a domain"))?;
@@ -124,16 +125,16 @@ pub(super) fn log_tail(query: &LogQuery, after: Option<&LogKey>) -> (String, Vec
     named(&query.names, &mut tail, &mut values);
     if let Some(from) = query.from.filter(|from| *from > 0) {
         tail.push_str(" AND e.timestamp >= ?");
-        values.push(time::text(from.min(LAST_MOMENT)).into());
+        values.push(time::value(from.min(LAST_MOMENT)));
     }
     if let Some(to) = query.to {
         tail.push_str(" AND e.timestamp < ?");
-        values.push(time::text(to.clamp(0, LAST_MOMENT)).into());
+        values.push(time::value(to.clamp(0, LAST_MOMENT)));
     }
     let newest_first = matches!(query.of, LogOf::Domain { .. });
     if let Some(key) = after {
-        let at = time::text(key.timestamp);
-        values.extend([at.clone().into(), at.into()]);
+        let at = time::value(key.timestamp);
+        values.extend([at.clone(), at]);
         // `>=` lets the index skip what came before, the rest sorts out the same millisecond.
         tail.push_str(match (newest_first, key.seq) {
             (false, Some(_)) => {
@@ -169,19 +170,19 @@ fn whose(of: &LogOf, values: &mut Vec<Value>) -> String {
         }
         LogOf::ChildProcess { domain, cpid } => {
             values.extend([domain.as_str().into(), cpid.as_str().into()]);
-            ("event_cpid a CROSS JOIN event e ON e.id = a.event_id", "a.domain = ? AND a.cpid = ?")
+            ("event_cpid a @join event e ON e.id = a.event_id", "a.domain = ? AND a.cpid = ?")
         }
         LogOf::Entity { eid, domain: None } => {
             values.push(eid.as_str().into());
-            ("event_eid a CROSS JOIN event e ON e.id = a.event_id", "a.eid = ?")
+            ("event_eid a @join event e ON e.id = a.event_id", "a.eid = ?")
         }
         LogOf::Entity { eid, domain: Some(domain) } => {
             values.extend([eid.as_str().into(), domain.as_str().into()]);
-            ("event_eid a CROSS JOIN event e ON e.id = a.event_id", "a.eid = ? AND +e.domain = ?")
+            ("event_eid a @join event e ON e.id = a.event_id", "a.eid = ? AND @loose(e.domain) = ?")
         }
         LogOf::Domain { domain } => {
             values.push(domain.as_str().into());
-            ("event e INDEXED BY event_domain", "e.domain = ?")
+            ("event e @index(event_domain)", "e.domain = ?")
         }
     };
     format!("FROM {from} LEFT JOIN event_published p ON p.event_id = e.id WHERE {condition} AND {HAS_BEGUN}")

@@ -10,11 +10,30 @@ mod m20261203_000002_removed;
 mod m20261203_000003_recurring;
 mod m20261203_000003_starts;
 mod m20261203_000004_marker;
+mod m20261204_000001_fence;
+mod npm;
+mod shape;
 
-use sea_orm::DynIden;
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, DynIden, TransactionTrait};
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait, sea_query::IntoIden};
 
-use super::{Place, StoreError, sql::refused, sqlite::Writer};
+use super::{
+    StoreError,
+    engine::{Ask, Engine},
+    server::ServerUrl,
+    sql::refused,
+    sqlite::Writer,
+    writer::Db,
+};
+
+/// What was tried, if it failed.
+const ACTION: &str = "bring its tables up to date";
+/// The advisory lock of PostgreSQL under which tables are changed: a number of our own.
+const POSTGRES_LOCK: i64 = 0x4556_464C_4F57;
+/// The same by its name in MySQL, for a whole server: hubs on other databases there wait too, which takes seconds, once.
+const MYSQL_LOCK: &str = "eventflow:migration";
+/// How long to wait for whoever holds it.
+const MYSQL_WAIT_SECONDS: u32 = 120;
 
 /// All migrations, oldest first.
 struct Migrator;
@@ -33,6 +52,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261203_000003_recurring::Migration),
             Box::new(m20261203_000003_starts::Migration),
             Box::new(m20261203_000004_marker::Migration),
+            Box::new(m20261204_000001_fence::Migration),
         ]
     }
 
@@ -43,10 +63,10 @@ impl MigratorTrait for Migrator {
 }
 
 /// Applies what is missing, all or nothing; refuses a database with migrations that we don't know.
-pub(super) async fn run(writer: &Writer, place: &Place) -> Result<(), StoreError> {
-    let refused = refused("bring its tables up to date");
+pub(super) async fn run(writer: &Writer, place: &str) -> Result<(), StoreError> {
+    let refused = refused(ACTION);
     let transaction = writer.begin().await.map_err(&refused)?;
-    let migrated = migrate(&transaction, place).await;
+    let migrated = migrate(transaction.db().into(), place).await;
     match migrated {
         Ok(()) => transaction.commit().await.map_err(refused),
         Err(error) => {
@@ -56,13 +76,45 @@ pub(super) async fn run(writer: &Writer, place: &Place) -> Result<(), StoreError
     }
 }
 
-async fn migrate(transaction: &super::sqlite::Transaction<'_>, place: &Place) -> Result<(), StoreError> {
-    let refused = refused("bring its tables up to date");
+/// The same on a server, over its only connection: of several that start at once one migrates, and the others wait for it.
+/// PostgreSQL takes all or nothing; MySQL ends a transaction at each change of a table, so that what was interrupted is
+/// gone through again: each step looks whether it is done.
+pub(super) async fn run_on_server(
+    connection: &DatabaseConnection,
+    url: &ServerUrl,
+) -> Result<(), StoreError> {
+    let refused = refused(ACTION);
+    match Engine::from(connection.get_database_backend()) {
+        Engine::Postgres => {
+            let transaction = connection.begin().await.map_err(&refused)?;
+            let sql = format!("SELECT pg_advisory_xact_lock({POSTGRES_LOCK})");
+            transaction.execute_unprepared(&sql).await.map_err(&refused)?;
+            migrate((&transaction).into(), &url.to_string()).await?;
+            transaction.commit().await.map_err(refused)
+        }
+        _ => {
+            let sql = format!("SELECT GET_LOCK('{MYSQL_LOCK}', {MYSQL_WAIT_SECONDS})");
+            let row = connection.row(sql, Vec::new()).await.map_err(&refused)?;
+            let got = row.map(|row| row.try_get_by_index::<Option<i64>>(0)).transpose().map_err(&refused)?;
+            if got.flatten() != Some(1) {
+                let waited = "another program is at it, and doesn't come to an end";
+                return Err(refused(DbErr::Custom(waited.to_owned())));
+            }
+            let migrated = migrate(connection.into(), &url.to_string()).await;
+            // It goes with the connection at the latest.
+            let _ = connection.execute_unprepared(&format!("DO RELEASE_LOCK('{MYSQL_LOCK}')")).await;
+            migrated
+        }
+    }
+}
+
+async fn migrate(db: Db<'_>, place: &str) -> Result<(), StoreError> {
+    let refused = refused(ACTION);
     let known = Migrator::migrations();
-    let applied = Migrator::get_migration_models(transaction.db()).await.map_err(&refused)?;
+    let applied = Migrator::get_migration_models(&db).await.map_err(&refused)?;
     let unknown = applied.into_iter().find(|row| known.iter().all(|known| known.name() != row.version));
     match unknown {
-        Some(row) => Err(StoreError::SchemaNewer { place: place.to_string(), migration: row.version }),
-        None => Migrator::up(transaction.db(), None).await.map_err(refused),
+        Some(row) => Err(StoreError::SchemaNewer { place: place.to_owned(), migration: row.version }),
+        None => Migrator::up(db, None).await.map_err(refused),
     }
 }

@@ -4,8 +4,9 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     GroupKey, Store, StoreError,
+    engine::{Ask, small},
     events::{EVENT, event_of, page_with, patterns as narrow},
-    sql::{ours, refused, signed, statement, unsigned},
+    sql::{ours, refused, signed, unsigned},
 };
 use crate::event::{Event, Pattern, Pid, Uid};
 
@@ -108,7 +109,7 @@ impl Store {
 
 /// The columns of an [`OpenEvent`], for [`open_tail`], with the values that they need.
 pub(super) fn columns(group: GroupKey<'_>) -> (String, Vec<Value>) {
-    let claimed = if group.is_default() { "p.consumed_spoke IS NOT NULL" } else { "0" };
+    let claimed = if group.is_default() { "p.consumed_spoke IS NOT NULL" } else { "FALSE" };
     let columns = format!(
         "{EVENT}, p.seq, p.publisher, \
          (SELECT count(*) FROM v1_attempt a WHERE a.event_id = e.id AND a.grp = ? AND a.round = ?), {claimed}"
@@ -122,7 +123,7 @@ fn open_of(row: &QueryResult, round: u32) -> Result<OpenEvent, DbErr> {
         seq: unsigned(row.try_get_by_index(7)?),
         publisher: Uid::from_stored(row.try_get_by_index::<String>(8)?),
         round,
-        attempts: u32::try_from(row.try_get_by_index::<i64>(9)?).unwrap_or(u32::MAX),
+        attempts: small(row, 9)?,
         claimed: row.try_get_by_index(10)?,
     })
 }
@@ -135,7 +136,7 @@ pub(super) async fn until(
     after: u64,
 ) -> Result<Option<u64>, DbErr> {
     let (sql, values) = until_sql(hub, group, after);
-    let row = db.query_one_raw(statement(sql, values)).await?;
+    let row = db.row(sql, values).await?;
     row.map(|row| row.try_get_by_index(0).map(unsigned)).transpose()
 }
 
@@ -152,13 +153,11 @@ fn rows_above(hub: &Uid, group: GroupKey<'_>, join: &str, after: u64, values: &m
     values.extend([hub.as_str().into(), signed(after).into()]);
     if group.is_default() {
         format!(
-            "FROM event_published p INDEXED BY event_published_open {join} WHERE p.v1_hub = ? AND p.seq > ? \
+            "FROM event_published p @index(event_published_open) {join} WHERE p.v1_hub = ? AND p.seq > ? \
              AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL"
         )
     } else {
-        format!(
-            "FROM event_published p INDEXED BY event_published_seq {join} WHERE p.v1_hub = ? AND p.seq > ?"
-        )
+        format!("FROM event_published p @index(event_published_seq) {join} WHERE p.v1_hub = ? AND p.seq > ?")
     }
 }
 
@@ -170,7 +169,7 @@ pub(super) fn open_rows(
     until: Option<u64>,
     values: &mut Vec<Value>,
 ) -> String {
-    let mut rows = rows_above(hub, group, "CROSS JOIN event e ON e.id = p.event_id", after, values);
+    let mut rows = rows_above(hub, group, "@join event e ON e.id = p.event_id", after, values);
     if let Some(until) = until {
         rows.push_str(" AND p.seq <= ?");
         values.push(signed(until).into());

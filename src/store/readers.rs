@@ -60,7 +60,10 @@ macro_rules! read {
 #[async_trait::async_trait]
 impl ConnectionTrait for Readers {
     fn get_database_backend(&self) -> DbBackend {
-        DbBackend::Sqlite
+        match self {
+            Self::Pool { pool, .. } => pool.get_database_backend(),
+            Self::Shared { .. } => DbBackend::Sqlite,
+        }
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult};
+use sea_orm::{DbErr, QueryResult};
 use sha2::{Digest, Sha256};
 
 use super::{
     Due, Store, StoreError,
-    sql::{refused, signed, statement, unsigned},
+    engine::{Ask, size},
+    sql::{refused, signed, unsigned},
 };
 use crate::{
     event::{Data, Domain, EventId, Name, Pid, RecurringName, Uid},
@@ -110,12 +111,12 @@ impl Store {
                    WHERE due <= ? AND NOT paused ORDER BY due, name LIMIT ?";
         let values = vec![until.into(), signed(limit.saturating_add(1) as u64).into()];
         let read = async {
-            let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+            let rows = self.readers.rows(sql, values).await?;
             let due = |row: &QueryResult| {
                 Ok(Due {
                     id: RecurringName::from_stored(row.try_get_by_index::<String>(0)?),
                     due: row.try_get_by_index(1)?,
-                    bytes: usize::try_from(row.try_get_by_index::<i64>(2)?).unwrap_or(usize::MAX),
+                    bytes: size(row, 2)?,
                 })
             };
             let page = rows.iter().take(limit).map(due).collect::<Result<_, DbErr>>()?;
@@ -136,7 +137,7 @@ impl Store {
         let sql = format!("SELECT {COLUMNS} FROM v1_recurring WHERE name > ? ORDER BY name LIMIT ?");
         let values = vec![after.into(), signed(limit.saturating_add(1) as u64).into()];
         let read = async {
-            let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+            let rows = self.readers.rows(sql, values).await?;
             let page = rows.iter().take(limit).map(|row| Row::of(row).map(|row| row.state));
             Ok((page.collect::<Result<_, DbErr>>()?, rows.len() > limit))
         };
@@ -156,7 +157,7 @@ impl Store {
     ) -> Result<(RecurringShown, Data), StoreError> {
         let sql = format!("SELECT {WITH_DATA} FROM v1_recurring WHERE name = ?");
         let read = async {
-            let row = self.readers.query_one_raw(statement(sql, vec![name.as_str().into()])).await?;
+            let row = self.readers.row(sql, vec![name.as_str().into()]).await?;
             let data = |row: &QueryResult| row.try_get_by_index::<String>(17);
             row.map(|row| Ok::<_, DbErr>((Row::of(&row)?, Data::from_stored(data(&row)?)))).transpose()
         };
@@ -180,7 +181,7 @@ impl Store {
     ) -> Result<Option<(RecurringName, Option<i64>)>, StoreError> {
         let sql = "SELECT name, due FROM v1_occurrence WHERE event_id = ?";
         let read = async {
-            let row = self.readers.query_one_raw(statement(sql, vec![id.as_str().into()])).await?;
+            let row = self.readers.row(sql, vec![id.as_str().into()]).await?;
             let name = |row: &QueryResult| row.try_get_by_index::<String>(0).map(RecurringName::from_stored);
             row.map(|row| Ok::<_, DbErr>((name(&row)?, row.try_get_by_index(1)?))).transpose()
         };

@@ -1,10 +1,11 @@
 //! What retention has removed of a hub's events.
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
-    sql::{refused, signed, statement, unsigned},
+    engine::Ask,
+    sql::{refused, signed, unsigned},
 };
 use crate::event::{Domain, Uid};
 
@@ -54,15 +55,14 @@ impl Store {
         after_seq: u64,
         mark: RemovedMark,
     ) -> Result<(Vec<Removed>, RemovedMark), DbErr> {
-        let last = statement("SELECT max(id) FROM v1_removed", Vec::new());
-        let last = self.readers.query_one_raw(last).await?;
+        let last = self.readers.row("SELECT max(id) FROM v1_removed", Vec::new()).await?;
         let last = last.map(|row| row.try_get_by_index::<Option<i64>>(0)).transpose()?.flatten();
         // At the end of the table at once, which is all that most looks need.
         let Some(last) = last.filter(|last| *last > mark.0) else { return Ok((Vec::new(), mark)) };
-        let sql = "SELECT domain, min(first_seq), max(last_seq), sum(events) FROM v1_removed \
+        let sql = "SELECT domain, min(first_seq), max(last_seq), @whole(sum(events)) FROM v1_removed \
                    WHERE hub = ? AND last_seq > ? AND id > ? AND id <= ? GROUP BY domain ORDER BY domain";
         let values: [Value; 4] = [hub.as_str().into(), signed(after_seq).into(), mark.0.into(), last.into()];
-        let rows = self.readers.query_all_raw(statement(sql, values.into())).await?;
+        let rows = self.readers.rows(sql, values.into()).await?;
         let removed = |row: &QueryResult| {
             let number = |index| row.try_get_by_index::<i64>(index).map(unsigned);
             Ok(Removed {

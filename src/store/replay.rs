@@ -1,11 +1,12 @@
 //! Reading what a hub has dispatched, in the order of its numbers, a page at a time.
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
+    engine::Ask,
     events::{EVENT, event_of, page, patterns},
-    sql::{refused, signed, statement, unsigned},
+    sql::{refused, signed, unsigned},
 };
 use crate::event::{Event, EventId, Pattern, Uid};
 
@@ -67,7 +68,7 @@ impl Store {
                    ORDER BY p.seq LIMIT 1 OFFSET ?";
         let values: [Value; 4] =
             [hub.as_str().into(), signed(after).into(), signed(to).into(), signed(MOST_LOOKED_AT - 1).into()];
-        let row = self.readers.query_one_raw(statement(sql, values.into())).await?;
+        let row = self.readers.row(sql, values.into()).await?;
         row.map_or(Ok(to), |row| row.try_get_by_index(0).map(unsigned))
     }
 
@@ -79,7 +80,7 @@ impl Store {
         let refused = refused("read when an event was dispatched");
         let sql = "SELECT p.v1_hub, p.seq FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
                    WHERE e.id = ?";
-        let row = self.readers.query_one_raw(statement(sql, vec![id.as_str().into()])).await;
+        let row = self.readers.row(sql, vec![id.as_str().into()]).await;
         let row = row.map_err(&refused)?.ok_or_else(|| StoreError::EventNotFound { id: id.clone() })?;
         let read = || {
             let hub: Option<String> = row.try_get_by_index(0)?;

@@ -1,11 +1,12 @@
 //! What waits for its next attempt, by time.
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     OpenEvent, Store, StoreError,
+    engine::{Ask, small},
     events::{EVENT, event_of, page},
-    sql::{ours, refused, signed, statement, unsigned},
+    sql::{ours, refused, signed, unsigned},
 };
 use crate::event::Uid;
 
@@ -61,7 +62,7 @@ impl Store {
             let mut values = Vec::new();
             let tail = retries_after(hub, group, last.max(after), &mut values);
             let sql = format!("SELECT r.due {tail} ORDER BY r.due, r.seq LIMIT 1");
-            let row = self.readers.query_one_raw(statement(sql, values)).await?;
+            let row = self.readers.row(sql, values).await?;
             let next = row.map(|row| row.try_get_by_index(0)).transpose()?;
             Ok(RetryPage { events, next })
         };
@@ -78,8 +79,8 @@ pub(super) fn retries_after(
     values: &mut Vec<Value>,
 ) -> String {
     values.extend([hub.as_str().into(), group.into(), due.into(), due.into(), signed(seq).into()]);
-    let mut tail = "FROM v1_retry r INDEXED BY v1_retry_due CROSS JOIN event e ON e.id = r.event_id \
-                    CROSS JOIN event_published p ON p.event_id = r.event_id \
+    let mut tail = "FROM v1_retry r @index(v1_retry_due) @join event e ON e.id = r.event_id \
+                    @join event_published p ON p.event_id = r.event_id \
                     WHERE r.hub = ? AND r.grp = ? AND r.due >= ? AND (r.due > ? OR r.seq > ?)"
         .to_owned();
     if group.is_empty() {
@@ -94,8 +95,8 @@ fn retry_of(row: &QueryResult, group: &str) -> Result<RetryEvent, DbErr> {
         event: event_of(row)?,
         seq: unsigned(row.try_get_by_index(7)?),
         publisher: Uid::from_stored(row.try_get_by_index::<String>(8)?),
-        round: row.try_get_by_index(9)?,
-        attempts: row.try_get_by_index(10)?,
+        round: small(row, 9)?,
+        attempts: small(row, 10)?,
         claimed: group.is_empty() && row.try_get_by_index(11)?,
     };
     Ok(RetryEvent { open, due: row.try_get_by_index(12)? })

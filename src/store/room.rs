@@ -1,10 +1,9 @@
 //! How much the database can still take.
 
-use sea_orm::ConnectionTrait;
-
 use super::{
     Store, StoreError,
-    sql::{refused, statement, unsigned},
+    engine::Ask,
+    sql::{refused, unsigned},
 };
 
 impl Store {
@@ -27,11 +26,11 @@ impl Store {
 
 impl super::sqlite::Writer {
     /// Bytes below the limit of the size, which is this connection's own.
-    async fn room(&self) -> Result<u64, StoreError> {
+    pub(super) async fn room(&self) -> Result<u64, StoreError> {
         let sql = "SELECT (max_page_count - page_count + freelist_count) * page_size FROM pragma_max_page_count(), \
                    pragma_page_count(), pragma_freelist_count(), pragma_page_size()";
         let turn = self.turn().await;
-        let row = turn.db().query_one_raw(statement(sql, Vec::new())).await;
+        let row = turn.db().row(sql, Vec::new()).await;
         let bytes = row.and_then(|row| row.map(|row| row.try_get_by_index::<i64>(0)).transpose());
         bytes.map(|bytes| bytes.map(unsigned).unwrap_or_default()).map_err(refused("say how large it is"))
     }

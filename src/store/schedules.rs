@@ -2,11 +2,12 @@
 
 mod list;
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
-    sql::{refused, signed, statement, unsigned},
+    engine::{Ask, size},
+    sql::{refused, signed, unsigned},
     time,
 };
 use crate::event::EventId;
@@ -16,11 +17,10 @@ pub const MAX_DUE: i64 = 253_402_300_799_999;
 
 /// When the row `s` of `event_scheduled` is due, to the millisecond if `v`, its row of `v1_schedule`, is there: what the
 /// npm stack scheduled has only the first.
-pub(super) const DUE: &str =
-    "coalesce(v.due, CAST(round(unixepoch(s.scheduled, 'subsec') * 1000) AS INTEGER))";
+pub(super) const DUE: &str = "coalesce(v.due, @ms(s.scheduled))";
 
 /// Now by the database's clock, in milliseconds since 1970. The same throughout a statement.
-pub(super) const NOW: &str = "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)";
+pub(super) const NOW: &str = "@now_ms";
 
 /// A scheduled event that hasn't run; or, by its name, a recurring schedule that is to run next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,11 +43,11 @@ pub(super) struct Scheduled {
 }
 
 /// A moment as the npm stack's column `scheduled` holds it: whole seconds, rounded up, so that nobody who looks at them
-/// alone is early. As text without decimals: so the texts of all who write it sort like what they mean.
-pub(super) fn rounded_up(due: i64) -> String {
+/// alone is early.
+pub(super) fn rounded_up(due: i64) -> Value {
     const LAST_SECOND: i64 = MAX_DUE - 999;
     let second = due.div_euclid(1_000) + i64::from(due.rem_euclid(1_000) > 0);
-    time::seconds((second * 1_000).min(LAST_SECOND))
+    time::value((second * 1_000).min(LAST_SECOND))
 }
 
 impl Store {
@@ -59,12 +59,12 @@ impl Store {
     pub async fn due_page(&self, until: i64, limit: usize) -> Result<(Vec<Due>, bool), StoreError> {
         let (sql, values) = due_query(until, limit.saturating_add(1));
         let read = async {
-            let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+            let rows = self.readers.rows(sql, values).await?;
             let due = |row: &QueryResult| {
                 Ok(Due {
                     id: EventId::from_stored(row.try_get_by_index::<String>(0)?),
                     due: row.try_get_by_index(1)?,
-                    bytes: usize::try_from(row.try_get_by_index::<i64>(2)?).unwrap_or(usize::MAX),
+                    bytes: size(row, 2)?,
                 })
             };
             let page = rows.iter().take(limit).map(due).collect::<Result<_, DbErr>>()?;
@@ -80,7 +80,7 @@ impl Store {
     pub async fn schedules_waiting(&self) -> Result<u64, StoreError> {
         let sql = "SELECT count(*) FROM event_scheduled WHERE executed IS NULL";
         let count = async {
-            match self.readers.query_one_raw(statement(sql, Vec::new())).await? {
+            match self.readers.row(sql, Vec::new()).await? {
                 Some(row) => row.try_get_by_index(0).map(unsigned),
                 None => Ok(0),
             }
@@ -94,7 +94,7 @@ impl Store {
     /// Whatever the database says.
     pub async fn clock(&self) -> Result<i64, StoreError> {
         let now = async {
-            match self.readers.query_one_raw(statement(format!("SELECT {NOW}"), Vec::new())).await? {
+            match self.readers.row(format!("SELECT {NOW}"), Vec::new()).await? {
                 Some(row) => row.try_get_by_index(0),
                 None => Err(DbErr::RecordNotFound("the time".into())),
             }
@@ -109,7 +109,7 @@ impl Store {
              LEFT JOIN v1_schedule v ON v.event_id = s.event_id WHERE s.event_id = ?"
         );
         let read = async {
-            match self.readers.query_one_raw(statement(sql, vec![id.as_str().into()])).await? {
+            match self.readers.row(sql, vec![id.as_str().into()]).await? {
                 Some(row) => Ok(Some(Scheduled {
                     // A date of somebody else that is none.
                     due: row.try_get_by_index::<Option<i64>>(0)?.unwrap_or_default(),
@@ -126,7 +126,7 @@ impl Store {
 /// one second are to be sorted by `due`.
 pub(super) fn due_query(until: i64, limit: usize) -> (String, Vec<Value>) {
     let sql = format!(
-        "SELECT s.event_id, {DUE}, octet_length(e.data) FROM event_scheduled s \
+        "SELECT s.event_id, {DUE}, @bytes(e.data) FROM event_scheduled s \
          JOIN event e ON e.id = s.event_id LEFT JOIN v1_schedule v ON v.event_id = s.event_id \
          WHERE s.executed IS NULL AND s.scheduled <= ? AND {DUE} <= ? \
          ORDER BY s.scheduled, 2, s.event_id LIMIT ?"
@@ -134,7 +134,7 @@ pub(super) fn due_query(until: i64, limit: usize) -> (String, Vec<Value>) {
     let until = until.min(MAX_DUE);
     // Others may write decimals too, which sort behind their second: `due` has the last word.
     let second = rounded_up(until.saturating_add(1_000));
-    (sql, vec![second.into(), until.into(), signed(limit as u64).into()])
+    (sql, vec![second, until.into(), signed(limit as u64).into()])
 }
 
 #[cfg(test)]

@@ -11,13 +11,14 @@ use std::{
 };
 
 use sea_orm::{
-    ConnectionTrait, DbErr, RuntimeErr,
+    DbErr, RuntimeErr,
     sqlx::{self, ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions},
 };
 
 use super::{
     Store, StoreError,
-    sql::{refused, statement, unsigned},
+    engine::Ask,
+    sql::{refused, unsigned},
 };
 
 /// How often SQLite looks whether somebody still waits for the copy, in steps of its machine: about every
@@ -34,7 +35,7 @@ impl Store {
             return Ok(None);
         }
         let sql = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
-        let row = self.readers.query_one_raw(statement(sql, Vec::new())).await;
+        let row = self.readers.row(sql, Vec::new()).await;
         let bytes = row.and_then(|row| row.map(|row| row.try_get_by_index(0)).transpose());
         bytes.map(|bytes| bytes.map(unsigned)).map_err(refused("say how large it is"))
     }

@@ -18,11 +18,13 @@ use sea_orm::{
 use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
 use super::{
-    Durability, Place, Store, StoreConfig, StoreError,
+    Durability, Store, StoreConfig, StoreError,
     damage::Damage,
+    engine::Ask,
     migration,
     readers::Readers,
-    sql::{Script, primary_code, refused, statement},
+    sql::{Script, primary_code, refused},
+    writer,
 };
 
 /// How long one statement waits for a lock that another program holds; tests shouldn't wait that long.
@@ -40,14 +42,14 @@ const WRITER_CACHE: &str = "-16384";
 const CORRUPT: i32 = 11;
 
 /// Opens (or makes) the database and brings its tables up to date.
-pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
-    let options = match &config.place {
-        Place::File(path) => {
+pub(super) async fn open(config: &StoreConfig, file: Option<&Path>) -> Result<Store, StoreError> {
+    let options = match file {
+        Some(path) => {
             make_file(path)?;
             SqliteConnectOptions::new().filename(path).journal_mode(SqliteJournalMode::Wal)
         }
         // Sorting must not go to a temporary file either.
-        Place::Memory => SqliteConnectOptions::new().in_memory(true).pragma("temp_store", "MEMORY"),
+        None => SqliteConnectOptions::new().in_memory(true).pragma("temp_store", "MEMORY"),
     };
     let synchronous = match config.durability {
         Durability::Full => SqliteSynchronous::Full,
@@ -63,37 +65,38 @@ pub(super) async fn open(config: &StoreConfig) -> Result<Store, StoreError> {
         .disable_statement_logging();
 
     let connection = pool(1, options.clone().pragma("cache_size", WRITER_CACHE)).await;
-    let mut writer = Writer::new(connection.map_err(|error| explain(error, &config.place))?);
-    migration::run(&writer, &config.place).await.map_err(|error| match error {
+    let mut writer = Writer::new(connection.map_err(|error| explain(error, file))?);
+    migration::run(&writer, &config.place.to_string()).await.map_err(|error| match error {
         // A damaged file may show itself only here.
-        StoreError::Corrupt { source } => explain(source, &config.place),
+        StoreError::Corrupt { source } => explain(source, file),
         error => error,
     })?;
     if let Some(bytes) = config.max_bytes {
         writer.limit(bytes).await?;
     }
     check(&writer, config.durability).await?;
-    if let Place::File(path) = &config.place {
+    if let Some(path) = file {
         writer.remember(path);
     }
 
     let writer = Arc::new(writer);
-    let readers = match &config.place {
-        Place::File(_) => Readers::Pool {
+    let readers = match file {
+        Some(_) => Readers::Pool {
             pool: pool(config.readers.max(1), options.read_only(true))
                 .await
-                .map_err(|error| explain(error, &config.place))?,
+                .map_err(|error| explain(error, file))?,
             damage: writer.damage.clone(),
         },
         // Each connection to memory would be a database of its own.
-        Place::Memory => Readers::shared(writer.clone()),
-    };
-    let file = match &config.place {
-        Place::File(path) => Some(path.as_path().into()),
-        Place::Memory => None,
+        None => Readers::shared(writer.clone()),
     };
     let replays = Arc::new(Semaphore::new((config.readers / 2).max(1) as usize));
-    Ok(Store { writer, readers, replays, file })
+    Ok(Store {
+        writer: Arc::new(writer::Writer::Sqlite(writer)),
+        readers,
+        replays,
+        file: file.map(Into::into),
+    })
 }
 
 async fn pool(connections: u32, options: SqliteConnectOptions) -> Result<DatabaseConnection, DbErr> {
@@ -149,23 +152,23 @@ fn folder_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> 
 }
 
 /// What SQLite says when it opens a file, in terms of that file.
-fn explain(error: DbErr, place: &Place) -> StoreError {
+fn explain(error: DbErr, file: Option<&Path>) -> StoreError {
     const PERM: i32 = 3;
     const READONLY: i32 = 8;
     const CANTOPEN: i32 = 14;
     const NOTADB: i32 = 26;
-    match (primary_code(&error), place) {
-        (Some(PERM | READONLY | CANTOPEN), Place::File(path)) => StoreError::Folder {
+    match (primary_code(&error), file) {
+        (Some(PERM | READONLY | CANTOPEN), Some(path)) => StoreError::Folder {
             action: "open the database in",
-            path: path.clone(),
+            path: path.to_owned(),
             source: Arc::new(io::Error::other(error)),
         },
-        (Some(CORRUPT), _) => StoreError::Damaged {
-            what: format!("a damaged file, {place}"),
+        (Some(CORRUPT), Some(path)) => StoreError::Damaged {
+            what: format!("a damaged file, {}", path.display()),
             reason: format!("{error}: restore it from a backup, or name another data folder"),
         },
-        (Some(NOTADB), _) => StoreError::Damaged {
-            what: format!("no SQLite database in {place}"),
+        (Some(NOTADB), Some(path)) => StoreError::Damaged {
+            what: format!("no SQLite database in {}", path.display()),
             reason: format!("{error}: move that file away, or name another data folder"),
         },
         _ => refused("open")(error),
@@ -263,7 +266,10 @@ impl Writer {
         let Turn { mut open, .. } = self.turn().await;
         self.damage.known()?;
         *open = true;
-        let done = script.into_transaction().run(&self.pool).await;
+        let done = match script.message(true) {
+            Some(message) => self.pool.execute_raw(message).await.map(drop),
+            None => Ok(()),
+        };
         if done.is_err() {
             self.roll_back().await;
         }
@@ -291,7 +297,7 @@ impl Writer {
 
     async fn pragma(&self, sql: &str) -> Result<i64, StoreError> {
         let answer = async {
-            match self.pool.query_one_raw(statement(sql, Vec::new())).await? {
+            match self.pool.row(sql, Vec::new()).await? {
                 Some(row) => row.try_get_by_index(0),
                 None => Err(DbErr::RecordNotFound(sql.to_owned())),
             }

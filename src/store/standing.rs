@@ -1,11 +1,12 @@
 //! Whether an event has its outcome yet.
 
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
 use super::{
     AttemptRow, Store, StoreError,
-    entity::{attempt, event, event_published},
-    sql::{fill, pieces, refused, rows_of, statement},
+    engine::{Ask, small},
+    entity::{attempt, event_published},
+    sql::{fill, pieces, refused, rows_of},
     time,
     trace::outcome,
 };
@@ -43,11 +44,11 @@ impl Store {
         let refused = refused("read the outcome of an event");
         let published = event_published::Entity::find_by_id(id.to_string()).one(&self.readers).await;
         let Some(row) = published.map_err(&refused)? else {
-            let known =
-                event::Entity::find_by_id(id.to_string()).count(&self.readers).await.map_err(refused)?;
+            let sql = "SELECT 1 FROM event WHERE id = ?";
+            let known = self.readers.row(sql, vec![id.as_str().into()]).await.map_err(refused)?;
             return match known {
-                0 => Err(StoreError::EventNotFound { id: id.clone() }),
-                _ => Ok(Standing::Open),
+                None => Err(StoreError::EventNotFound { id: id.clone() }),
+                Some(_) => Ok(Standing::Open),
             };
         };
         let (Some(state), Some(ended)) = (outcome(&row), row.success.or(row.failed).or(row.orphan)) else {
@@ -74,7 +75,7 @@ impl Store {
                    AND NOT EXISTS (SELECT 1 FROM v1_retry r WHERE r.event_id = e.id AND r.grp = ?) \
                    WHERE e.id = ? ORDER BY o.round DESC LIMIT 1";
         let values = vec![group.into(), group.into(), group.into(), id.as_str().into()];
-        let row = self.readers.query_one_raw(statement(sql, values)).await.map_err(&refused)?;
+        let row = self.readers.row(sql, values).await.map_err(&refused)?;
         let Some(row) = row else { return Err(StoreError::EventNotFound { id: id.clone() }) };
         let read = || {
             let Some(state) = row.try_get_by_index::<Option<String>>(0)? else { return Ok(None) };
@@ -85,7 +86,7 @@ impl Store {
                 ended: time::millis(ended),
                 error: String::new(),
             };
-            Ok(Some((ended, row.try_get_by_index::<u32>(3)?)))
+            Ok(Some((ended, small(&row, 3)?)))
         };
         let Some((mut ended, round)) = read().map_err(refused)? else { return Ok(Standing::Open) };
         if ended.state == "dead" {
@@ -116,15 +117,15 @@ impl Store {
         let mut over = Vec::new();
         for piece in pieces(ids) {
             let sql = format!(
-                "SELECT v.column1 FROM {} v LEFT JOIN event_published p ON p.event_id = v.column1 \
+                "SELECT v.column1 FROM {} v LEFT JOIN event_published p ON p.event_id = @id(v.column1) \
                  WHERE v.column1 IS NOT NULL AND (p.success IS NOT NULL OR p.failed IS NOT NULL \
                  OR p.orphan IS NOT NULL OR (p.event_id IS NULL \
-                 AND NOT EXISTS (SELECT 1 FROM event e WHERE e.id = v.column1)))",
+                 AND NOT EXISTS (SELECT 1 FROM event e WHERE e.id = @id(v.column1))))",
                 rows_of(piece.len(), 1)
             );
             let mut values = piece.iter().map(|id| id.as_str().into()).collect();
             fill(&mut values, piece.len(), 1);
-            for row in self.readers.query_all_raw(statement(sql, values)).await.map_err(&refused)? {
+            for row in self.readers.rows(sql, values).await.map_err(&refused)? {
                 let id: String = row.try_get_by_index(0).map_err(&refused)?;
                 over.push(EventId::from_stored(id));
             }

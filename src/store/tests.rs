@@ -1,7 +1,8 @@
-//! What tests of the store share, and the tests of opening, memory, hubs, certificates, copies, reads and logs.
+//! What tests of the store share, and the tests of engines, opening, memory, hubs, certificates, copies, reads and logs.
 
 mod copies;
 mod damage;
+pub(super) mod engine;
 mod first;
 mod groups;
 mod log;
@@ -42,14 +43,14 @@ pub(super) fn hub_row(id: &str) -> HubRow {
     }
 }
 
-/// A store in memory with the hub `HUB-1`.
-pub(super) async fn memory() -> Store {
-    let store = Store::open(&StoreConfig::new(Place::Memory)).await.unwrap();
+/// A store on the engine that is tested, with the hub `HUB-1`; of SQLite one in memory.
+pub(super) async fn fresh() -> Store {
+    let store = Store::open(&StoreConfig::new(engine::empty().await)).await.unwrap();
     store.register_hub(&hub_row("HUB-1")).await.unwrap();
     store
 }
 
-/// A store in a file with the hub `HUB-1`.
+/// A store of SQLite with the hub `HUB-1`.
 pub(super) async fn file(config: &StoreConfig) -> Store {
     let store = Store::open(config).await.unwrap();
     store.register_hub(&hub_row("HUB-1")).await.unwrap();

@@ -17,9 +17,9 @@ pub(super) fn text(ms: i64) -> String {
     datetime(ms).format("%F %T%.3f").to_string()
 }
 
-/// A moment in whole seconds as text.
-pub(super) fn seconds(ms: i64) -> String {
-    datetime(ms).format("%F %T").to_string()
+/// A moment as a value of a statement.
+pub(super) fn value(ms: i64) -> sea_orm::Value {
+    sea_orm::Value::ChronoDateTime(Some(datetime(ms)))
 }
 
 /// A moment for people; one beyond the calendar as its number.

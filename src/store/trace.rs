@@ -2,12 +2,13 @@
 
 mod groups;
 
-use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
+use sea_orm::{DbErr, EntityTrait};
 
 use super::{
     AttemptRow, Store, StoreError,
-    entity::{attempt, event, event_published},
-    sql::{refused, signed, statement, unsigned},
+    engine::Ask,
+    entity::{attempt, event_published},
+    sql::{refused, signed, unsigned},
     time,
 };
 use crate::{
@@ -35,13 +36,9 @@ impl Store {
     /// Whatever the database says.
     pub async fn trace(&self, id: &EventId) -> Result<Option<(Event, Trace)>, StoreError> {
         let refused = refused("read what became of an event");
-        let found = event::Entity::find_by_id(id.to_string())
-            .find_also_related(event_published::Entity)
-            .one(&self.readers)
-            .await
-            .map_err(&refused)?;
-        let Some((event, published)) = found else { return Ok(None) };
-        let event = Event::from(event);
+        let Some(event) = self.event(id).await? else { return Ok(None) };
+        let published = event_published::Entity::find_by_id(id.to_string()).one(&self.readers).await;
+        let published = published.map_err(&refused)?;
         let attempts = self.attempts_shown(id).await.map_err(&refused)?;
 
         let schedule = self.schedule(id).await?;
@@ -90,7 +87,7 @@ impl Store {
 
     /// Oldest first.
     async fn attempts_shown(&self, id: &EventId) -> Result<Vec<attempt::Model>, DbErr> {
-        let sql = statement(ATTEMPTS, vec![id.as_str().into()]);
+        let sql = self.readers.engine().statement(ATTEMPTS, vec![id.as_str().into()]);
         let mut attempts = attempt::Entity::find().from_raw_sql(sql).all(&self.readers).await?;
         attempts.sort_unstable_by_key(|attempt| attempt.id);
         Ok(attempts)
@@ -100,7 +97,7 @@ impl Store {
     async fn associations(&self, id: &EventId) -> Result<Vec<Association>, DbErr> {
         let read = async |sql: &str| {
             let values = vec![id.as_str().into(), signed(ASSOCIATIONS).into()];
-            self.readers.query_all_raw(statement(sql, values)).await
+            self.readers.rows(sql, values).await
         };
         let mut all = Vec::new();
         let children = "SELECT domain, cpid FROM event_cpid WHERE event_id = ? ORDER BY domain, cpid LIMIT ?";
@@ -118,7 +115,7 @@ impl Store {
     /// Whether the claim in the database is one of ours, not an npm spoke's.
     async fn is_claimed_here(&self, id: &EventId) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM v1_claim WHERE event_id = ?";
-        let row = self.readers.query_one_raw(statement(sql, vec![id.as_str().into()])).await;
+        let row = self.readers.row(sql, vec![id.as_str().into()]).await;
         row.map(|row| row.is_some()).map_err(refused("read a claim"))
     }
 

@@ -6,7 +6,8 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     Binding, Store, StoreError,
-    sql::{fill, marks, pieces, refused, rounded, statement, unsigned},
+    engine::{Ask, small},
+    sql::{fill, marks, pieces, refused, rounded, unsigned},
     time,
 };
 use crate::event::EventId;
@@ -45,9 +46,9 @@ impl Store {
         let sql = format!(
             "SELECT e.id, e.domain, e.name, p.seq, p.published, p.consumed_spoke IS NOT NULL, \
              p.success IS NOT NULL OR p.failed IS NOT NULL OR p.orphan IS NOT NULL \
-             FROM event e CROSS JOIN event_published p ON p.event_id = e.id WHERE e.id IN ({marks})"
+             FROM event e @join event_published p ON p.event_id = e.id WHERE e.id IN ({marks})"
         );
-        for row in self.readers.query_all_raw(statement(sql, values(ids))).await? {
+        for row in self.readers.rows(sql, values(ids)).await? {
             let id = EventId::from_stored(row.try_get_by_index::<String>(0)?);
             let (domain, name): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(2)?);
             let seq = match row.try_get_by_index::<Option<i64>>(3)? {
@@ -109,13 +110,13 @@ async fn standings(
         ))
     };
     let outcomes = format!("SELECT event_id, grp, round FROM v1_outcome WHERE event_id IN ({marks})");
-    for row in db.query_all_raw(statement(outcomes, values(ids))).await? {
+    for row in db.rows(outcomes, values(ids)).await? {
         let (id, group) = key(&row)?;
         let standing = all.entry(id).or_default().entry(group).or_default();
-        standing.ended = standing.ended.max(row.try_get_by_index(2)?);
+        standing.ended = standing.ended.max(small(&row, 2)?);
     }
     let retries = format!("SELECT event_id, grp FROM v1_retry WHERE event_id IN ({marks})");
-    for row in db.query_all_raw(statement(retries, values(ids))).await? {
+    for row in db.rows(retries, values(ids)).await? {
         let (id, group) = key(&row)?;
         all.entry(id).or_default().entry(group).or_default().waits = true;
     }

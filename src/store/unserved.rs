@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
-    sql::{fill, marks, pieces, refused, rounded, signed, statement},
+    engine::{Ask, size},
+    sql::{fill, marks, pieces, refused, rounded, signed},
     time,
 };
 use crate::event::EventId;
@@ -54,7 +55,7 @@ impl Store {
     ) -> Result<UnservedPage, StoreError> {
         let (sql, values) = page_query(since, age, after, limit);
         let read = async {
-            let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+            let rows = self.readers.rows(sql, values).await?;
             let mut events = Vec::new();
             for row in &rows {
                 if row.try_get_by_index(3)? {
@@ -81,12 +82,12 @@ impl Store {
         let mut stored = Vec::with_capacity(ids.len());
         for piece in pieces(ids) {
             let sql = format!(
-                "SELECT e.id, octet_length(e.data) FROM event e WHERE e.id IN ({})",
+                "SELECT e.id, @bytes(e.data) FROM event e WHERE e.id IN ({})",
                 marks(rounded(piece.len()))
             );
             let mut values = piece.iter().map(|id| id.as_str().into()).collect();
             fill(&mut values, piece.len(), 1);
-            let rows = self.readers.query_all_raw(statement(sql, values)).await.map_err(&refused)?;
+            let rows = self.readers.rows(sql, values).await.map_err(&refused)?;
             for row in &rows {
                 stored.push(unserved(row).map_err(&refused)?);
             }
@@ -96,10 +97,7 @@ impl Store {
 }
 
 fn unserved(row: &QueryResult) -> Result<Unserved, DbErr> {
-    Ok(Unserved {
-        id: EventId::from_stored(row.try_get_by_index::<String>(0)?),
-        bytes: usize::try_from(row.try_get_by_index::<i64>(1)?).unwrap_or(usize::MAX),
-    })
+    Ok(Unserved { id: EventId::from_stored(row.try_get_by_index::<String>(0)?), bytes: size(row, 1)? })
 }
 
 /// The rows come by the index `event_published_unserved` and are cut before they are looked at: of those that wait for
@@ -114,15 +112,17 @@ pub(super) fn page_query(
         Some(key) => (key.published.clone(), key.id.clone()),
         None => (time::text(since.max(0)), String::new()),
     };
-    let sql = "SELECT p.event_id, octet_length(e.data), CAST(p.published AS TEXT), \
+    let sql = "SELECT p.event_id, @bytes(e.data), @moment_text(p.published), \
                s.event_id IS NULL AND p.consumed_spoke IS NULL AND p.success IS NULL AND p.failed IS NULL \
                AND p.orphan IS NULL \
-               FROM (SELECT * FROM event_published INDEXED BY event_published_unserved \
-               WHERE v1_hub IS NULL AND (published, event_id) > (?, ?) \
-               AND published <= strftime('%Y-%m-%d %H:%M:%f', 'now', ?) \
+               FROM (SELECT * FROM event_published @index(event_published_unserved) \
+               WHERE v1_hub IS NULL AND published >= @moment(?) AND (published, event_id) > (@moment(?), ?) \
+               AND @ms(published) <= @now_ms - ? \
                ORDER BY published, event_id LIMIT ?) p \
                JOIN event e ON e.id = p.event_id LEFT JOIN event_scheduled s ON s.event_id = p.event_id \
                ORDER BY p.published, p.event_id";
-    let age = format!("-{:.3} seconds", age.as_secs_f64());
-    (sql.to_owned(), vec![published.into(), id.into(), age.into(), signed(limit as u64).into()])
+    let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    // The first condition says no more than the second, but MySQL finds no range in a comparison of rows.
+    let bound = published.clone();
+    (sql.to_owned(), vec![bound.into(), published.into(), id.into(), age.into(), signed(limit as u64).into()])
 }

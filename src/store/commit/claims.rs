@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         Write, Written,
-        sql::{Script, fill, marks, pieces, rounded, rows_of, statement},
+        engine::{Ask, Engine},
+        sql::{Script, fill, marks, pieces, rounded, rows_of, update_from},
         time,
+        writer::Db,
     },
     Answer,
 };
@@ -19,11 +21,7 @@ const FORGOTTEN: u32 = 256;
 const OPEN: &str = "success IS NULL AND failed IS NULL AND orphan IS NULL";
 
 /// Makes the claims of the batch, and answers them. What is ours already stays so, for the later consumer.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     let mut claims: Vec<(&EventId, &Uid, i64)> = writes
         .iter()
         .filter_map(|write| match write {
@@ -36,9 +34,11 @@ pub(super) async fn write(
     }
     // Always in the same order, so that two hubs on one server can't wait for each other.
     claims.sort_by_key(|(id, ..)| *id);
+    forget(db, claims[0].0).await?;
     let mut ours = HashSet::with_capacity(claims.len());
     for piece in pieces(&claims) {
-        make(piece).run(db).await?;
+        lock(db, piece).await?;
+        make(piece, db.engine()).run(db).await?;
         ours.extend(made(db, piece).await?);
     }
     for (write, answer) in writes.iter().zip(answers) {
@@ -49,16 +49,45 @@ pub(super) async fn write(
     Ok(())
 }
 
-fn make(claims: &[(&EventId, &Uid, i64)]) -> Script {
-    let mut script = Script::default();
-    script.add(
-        &format!(
-            "DELETE FROM v1_claim WHERE event_id IN (SELECT c.event_id FROM v1_claim c JOIN event_published p \
-             ON p.event_id = c.event_id WHERE NOT (p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL) \
-             LIMIT {FORGOTTEN})"
-        ),
-        [],
+/// Deletes claims that have their outcome, of the hub that has this event, which is the one that claims it. They are looked
+/// up by a statement that locks nothing: a condition of the `DELETE` would lock rows of `event_published` for reading,
+/// those of other hubs too. npm spokes want to write such rows, and in a deadlock they lose, having no second try.
+async fn forget(db: &Db<'_>, one: &EventId) -> Result<(), DbErr> {
+    let sql = format!(
+        "SELECT c.event_id FROM v1_claim c JOIN event_published p ON p.event_id = c.event_id \
+         WHERE NOT ({OPEN}) AND p.v1_hub = (SELECT own.v1_hub FROM event_published own WHERE own.event_id = ?) \
+         ORDER BY c.event_id LIMIT {FORGOTTEN}"
     );
+    let rows = db.rows(sql, vec![one.as_str().into()]).await?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut values = rows
+        .iter()
+        .map(|row| row.try_get_by_index::<String>(0).map(Value::from))
+        .collect::<Result<_, _>>()?;
+    fill(&mut values, rows.len(), 1);
+    let sql = format!("DELETE FROM v1_claim WHERE event_id IN ({})", marks(rounded(rows.len())));
+    db.run(sql, values).await.map(drop)
+}
+
+/// MySQL alone: locks the rows that are free as the claim of an npm spoke does, whose statement MySQL runs by the index on
+/// `consumed_spoke`: the entry of the index first, then the row. By the row first the two would meet in a deadlock, which
+/// the spoke loses.
+async fn lock(db: &Db<'_>, claims: &[(&EventId, &Uid, i64)]) -> Result<(), DbErr> {
+    if db.engine() != Engine::MySql {
+        return Ok(());
+    }
+    let sql = format!(
+        "SELECT event_id FROM event_published FORCE INDEX (idx_consumed_spoke) \
+         WHERE consumed_spoke IS NULL AND event_id IN ({}) ORDER BY event_id FOR UPDATE",
+        marks(rounded(claims.len()))
+    );
+    db.rows(sql, ids(claims)).await.map(drop)
+}
+
+fn make(claims: &[(&EventId, &Uid, i64)], engine: Engine) -> Script {
+    let mut script = Script::new(engine);
     script.add(
         &format!(
             "INSERT INTO v1_claim (event_id) SELECT p.event_id FROM event_published p \
@@ -70,29 +99,34 @@ fn make(claims: &[(&EventId, &Uid, i64)]) -> Script {
     );
     let mut values: Vec<Value> = Vec::with_capacity(rounded(claims.len()) * 3);
     for (id, consumer, at) in claims {
-        values.extend([id.as_str().into(), consumer.as_str().into(), time::text(*at).into()]);
+        values.extend([id.as_str().into(), consumer.as_str().into(), time::value(*at)]);
     }
     fill(&mut values, claims.len(), 3);
-    script.add(
-        &format!(
-            "UPDATE event_published SET consumed_spoke = coalesce(consumed_spoke, made.column3), \
-             consumer = made.column2 FROM {} AS made WHERE event_id = made.column1 AND {OPEN} \
-             AND EXISTS (SELECT 1 FROM v1_claim c WHERE c.event_id = made.column1)",
-            rows_of(claims.len(), 3)
+    let (sql, values) = update_from(
+        engine,
+        "event_published",
+        (
+            "consumed_spoke = coalesce(consumed_spoke, made.column3), consumer = made.column2".to_owned(),
+            Vec::new(),
         ),
-        values,
+        (format!("{} made", rows_of(claims.len(), 3)), values),
+        &format!(
+            "event_id = @id(made.column1) AND {OPEN} \
+             AND EXISTS (SELECT 1 FROM v1_claim c WHERE c.event_id = @id(made.column1))"
+        ),
     );
+    script.add(sql, values);
     script
 }
 
 /// Which of them are ours and can still take an outcome.
-async fn made(db: &DatabaseConnection, claims: &[(&EventId, &Uid, i64)]) -> Result<Vec<EventId>, DbErr> {
+async fn made(db: &Db<'_>, claims: &[(&EventId, &Uid, i64)]) -> Result<Vec<EventId>, DbErr> {
     let sql = format!(
         "SELECT p.event_id FROM event_published p JOIN v1_claim c ON c.event_id = p.event_id \
          WHERE p.event_id IN ({}) AND {OPEN}",
         marks(rounded(claims.len()))
     );
-    let rows = db.query_all_raw(statement(sql, ids(claims))).await?;
+    let rows = db.rows(sql, ids(claims)).await?;
     rows.iter().map(|row| row.try_get_by_index::<String>(0).map(EventId::from_stored)).collect()
 }
 

@@ -3,13 +3,15 @@
 
 use std::collections::HashSet;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         Collected, CollectedAs, Collecting, NotTaken, Taken, Write, Written,
-        sql::{Script, fill, marks, pieces, rounded, rows_of, signed, statement},
+        engine::Ask,
+        sql::{Script, fill, marks, pieces, rounded, rows_of, signed, update_from, update_which},
         time,
+        writer::Db,
     },
     Answer, publishes,
     takes::{self, Found},
@@ -17,11 +19,7 @@ use super::{
 use crate::event::{Data, Domain, Event, EventId, Fault, Name, Pid, Uid, code};
 
 /// Collects what the batch's writes name, in their order, and answers them.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     for (write, answer) in writes.iter().zip(answers) {
         let Write::Collect { events, hub, at, data_bytes } = write else { continue };
         *answer = Ok(Written::Collected(collect(db, events, hub, *at, *data_bytes).await?));
@@ -30,7 +28,7 @@ pub(super) async fn write(
 }
 
 async fn collect(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     events: &[Collecting],
     hub: &Uid,
     at: i64,
@@ -50,7 +48,7 @@ async fn collect(
     }
     let told = tell_npm(db, &wanted, hub, at).await?;
     let served = serve(db, &wanted, hub).await?;
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     let given = wanted.iter().filter(|event| served.contains(&event.id));
     publishes::save_seq(given.map(|event| (hub, event.seq)), &mut script);
     script.run(db).await?;
@@ -112,59 +110,54 @@ fn fault_of(event: &Event, data_bytes: usize) -> Option<Fault> {
 
 /// The claim that npm hubs make too: of those that it wins npm spokes are told.
 async fn tell_npm(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     events: &[&Collecting],
     hub: &Uid,
     at: i64,
 ) -> Result<HashSet<EventId>, DbErr> {
     let mut told = HashSet::with_capacity(events.len());
     for piece in pieces(events) {
-        let sql = format!(
-            "UPDATE event_published SET consumed_hub = ?, hub = ? WHERE event_id IN ({}) AND consumed_hub IS NULL \
-             RETURNING event_id",
-            marks(rounded(piece.len()))
-        );
-        let mut values: Vec<Value> = vec![time::text(at).into(), hub.as_str().into()];
-        values.extend(piece.iter().map(|event| Value::from(event.id.as_str())));
-        fill(&mut values, piece.len(), 1);
-        read_ids(db, sql, values, &mut told).await?;
+        let mut ids = piece.iter().map(|event| event.id.as_str().into()).collect();
+        fill(&mut ids, piece.len(), 1);
+        let which = format!("event_id IN ({}) AND consumed_hub IS NULL", marks(rounded(piece.len())));
+        let set = ("consumed_hub = ?, hub = ?".to_owned(), vec![time::value(at), hub.as_str().into()]);
+        told.extend(update_which(db, "event_published", set, (which, ids)).await?);
     }
     Ok(told)
 }
 
 /// The claim among our own hubs: who wins it serves them.
-async fn serve(
-    db: &DatabaseConnection,
-    events: &[&Collecting],
-    hub: &Uid,
-) -> Result<HashSet<EventId>, DbErr> {
+async fn serve(db: &Db<'_>, events: &[&Collecting], hub: &Uid) -> Result<HashSet<EventId>, DbErr> {
     let mut served = HashSet::with_capacity(events.len());
     for piece in pieces(events) {
-        let sql = format!(
-            "UPDATE event_published SET v1_hub = ?, seq = n.column2 FROM {} n \
-             WHERE event_id = n.column1 AND v1_hub IS NULL RETURNING event_id",
-            rows_of(piece.len(), 2)
-        );
-        let mut values: Vec<Value> = Vec::with_capacity(1 + rounded(piece.len()) * 2);
-        // The rows come after the first mark.
-        values.push(hub.as_str().into());
-        for event in piece {
-            values.extend([event.id.as_str().into(), signed(event.seq).into()]);
-        }
-        fill(&mut values, piece.len(), 2);
-        read_ids(db, sql, values, &mut served).await?;
+        let mut ids = piece.iter().map(|event| event.id.as_str().into()).collect();
+        fill(&mut ids, piece.len(), 1);
+        let which = format!("event_id IN ({}) AND v1_hub IS NULL", marks(rounded(piece.len())));
+        let set = ("v1_hub = ?".to_owned(), vec![hub.as_str().into()]);
+        let won = update_which(db, "event_published", set, (which, ids)).await?;
+        let given: Vec<&Collecting> = piece.iter().copied().filter(|event| won.contains(&event.id)).collect();
+        number(db, &given).await?;
+        served.extend(won);
     }
     Ok(served)
 }
 
-async fn read_ids(
-    db: &DatabaseConnection,
-    sql: String,
-    values: Vec<Value>,
-    ids: &mut HashSet<EventId>,
-) -> Result<(), DbErr> {
-    for row in db.query_all_raw(statement(sql, values)).await? {
-        ids.insert(EventId::from_stored(row.try_get_by_index::<String>(0)?));
+/// Gives the numbers to those that were won.
+async fn number(db: &Db<'_>, events: &[&Collecting]) -> Result<(), DbErr> {
+    if events.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 2);
+    for event in events {
+        values.extend([event.id.as_str().into(), signed(event.seq).into()]);
+    }
+    fill(&mut values, events.len(), 2);
+    let (sql, values) = update_from(
+        db.engine(),
+        "event_published",
+        ("seq = n.column2".to_owned(), Vec::new()),
+        (format!("{} n", rows_of(events.len(), 2)), values),
+        "event_id = @id(n.column1)",
+    );
+    db.run(sql, values).await.map(drop)
 }

@@ -1,13 +1,15 @@
 //! Events that go, and with them, by the foreign keys, all that hangs on them.
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     super::{
         Delete, Deleted, Gone, StoreError, Write, Written,
+        engine::Ask,
         log::HAS_BEGUN,
-        sql::{Script, fill, marks, ours, pieces, rounded, signed, statement, unsigned},
+        sql::{Script, fill, marks, ours, pieces, rounded, signed, unsigned},
         time,
+        writer::Db,
     },
     Answer,
 };
@@ -17,11 +19,7 @@ use crate::{
 };
 
 /// Writes and answers the deletions in their order.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     for (write, answer) in writes.iter().zip(answers) {
         if let Write::Delete(delete) = write {
             *answer = run(db, delete).await?.map(Written::Deleted);
@@ -30,7 +28,7 @@ pub(super) async fn write(
     Ok(())
 }
 
-async fn run(db: &DatabaseConnection, delete: &Delete) -> Result<Result<Deleted, StoreError>, DbErr> {
+async fn run(db: &Db<'_>, delete: &Delete) -> Result<Result<Deleted, StoreError>, DbErr> {
     let mut gone = find(db, delete).await?;
     let more = gone.len() > delete.most;
     gone.truncate(delete.most);
@@ -40,7 +38,7 @@ async fn run(db: &DatabaseConnection, delete: &Delete) -> Result<Result<Deleted,
             Deletion::Log { .. } => Ok(Deleted { gone, rest: None }),
         });
     }
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     for piece in pieces(&gone) {
         let mut values: Vec<Value> = piece.iter().map(|gone| gone.id.as_str().into()).collect();
         fill(&mut values, piece.len(), 1);
@@ -53,26 +51,26 @@ async fn run(db: &DatabaseConnection, delete: &Delete) -> Result<Result<Deleted,
 }
 
 /// What is to go now, and one more if there is more. What waits for its time is in no log, and doesn't go with one.
-async fn find(db: &DatabaseConnection, delete: &Delete) -> Result<Vec<Gone>, DbErr> {
+async fn find(db: &Db<'_>, delete: &Delete) -> Result<Vec<Gone>, DbErr> {
     let find = format!(
         "SELECT e.id, e.domain, e.name, p.seq, NOT ({HAS_BEGUN}), p.seq IS NOT NULL \
          AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {} \
          FROM event e LEFT JOIN event_published p ON p.event_id = e.id WHERE",
         ours("p")
     );
-    let wanted = match &delete.what {
-        Deletion::Event { id } => statement(format!("{find} e.id = ?"), vec![id.as_str().into()]),
+    let (sql, values) = match &delete.what {
+        Deletion::Event { id } => (format!("{find} e.id = ?"), vec![id.as_str().into()]),
         Deletion::Log { domain, pid } => {
             let mut values: Vec<Value> = vec![domain.as_str().into(), pid.as_str().into()];
-            values.extend(delete.before.map(|before| time::text(before).into()));
+            values.extend(delete.before.map(|before| time::value(before)));
             values.push(signed(delete.most.saturating_add(1) as u64).into());
             let before = if delete.before.is_some() { "AND e.timestamp < ?" } else { "" };
             let tail =
                 format!("e.domain = ? AND e.pid = ? {before} AND {HAS_BEGUN} ORDER BY e.timestamp LIMIT ?");
-            statement(format!("{find} {tail}"), values)
+            (format!("{find} {tail}"), values)
         }
     };
-    db.query_all_raw(wanted).await?.iter().map(gone_of).collect()
+    db.rows(sql, values).await?.iter().map(gone_of).collect()
 }
 
 fn gone_of(row: &QueryResult) -> Result<Gone, DbErr> {
@@ -100,7 +98,7 @@ fn tell(delete: &Delete, count: usize, script: &mut Script) {
         ),
     };
     script.add(
-        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)",
-        [time::text(delete.at).into(), delete.hub.as_str().into(), message.into(), error.to_string().into()],
+        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))",
+        [time::value(delete.at), delete.hub.as_str().into(), message.into(), error.to_string().into()],
     );
 }

@@ -1,28 +1,26 @@
 //! Groups: what is set, where they go on, and their end.
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         StoreError, Write, Written,
-        sql::{Script, fill, marks, pieces, rounded, signed, statement},
+        engine::{Ask, small},
+        sql::{Script, fill, marks, pieces, rounded, signed},
         time,
+        writer::Db,
     },
     Answer,
 };
 use crate::event::Uid;
 
 /// Writes and answers what changes groups, in its order.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     for (write, answer) in writes.iter().zip(answers) {
         match write {
             Write::SetGroup { name, settings, at } => {
                 let text = serde_json::to_string(settings).map_err(|error| DbErr::Json(error.to_string()))?;
-                insert(db, name, &text, *at, "UPDATE SET settings = excluded.settings").await?;
+                insert(db, name, &text, *at, "@else_set(name) settings = @new(settings)").await?;
             }
             Write::Seek { group, start_seq, hub, at, by } => {
                 let told = Told { hub, at: *at, by };
@@ -43,32 +41,24 @@ pub(super) async fn write(
 }
 
 /// Makes the group's row without settings, if it is missing.
-pub(super) async fn make(db: &DatabaseConnection, name: &str, at: i64) -> Result<(), DbErr> {
-    insert(db, name, "{}", at, "NOTHING").await
+pub(super) async fn make(db: &Db<'_>, name: &str, at: i64) -> Result<(), DbErr> {
+    insert(db, name, "{}", at, "@else_leave(name)").await
 }
 
 /// A new group begins above the rounds of one of its name whose removal didn't come to its end.
-async fn insert(
-    db: &DatabaseConnection,
-    name: &str,
-    settings: &str,
-    at: i64,
-    there: &str,
-) -> Result<(), DbErr> {
+async fn insert(db: &Db<'_>, name: &str, settings: &str, at: i64, there: &str) -> Result<(), DbErr> {
     let round = if name.is_empty() { 1 } else { top_round(db, name).await? + 1 };
-    let sql = format!(
-        "INSERT INTO v1_group (name, settings, round, created) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO {there}"
-    );
-    let values = vec![name.into(), settings.into(), round.into(), time::text(at).into()];
-    db.execute_raw(statement(sql, values)).await.map(drop)
+    let sql = format!("INSERT INTO v1_group (name, settings, round, created) VALUES (?, ?, ?, ?) {there}");
+    let values = vec![name.into(), settings.into(), round.into(), time::value(at)];
+    db.run(sql, values).await.map(drop)
 }
 
 /// The highest round in which an event ended in the group, or waits for an attempt; 0: none.
-async fn top_round(db: &DatabaseConnection, group: &str) -> Result<u32, DbErr> {
-    let sql = "SELECT max(coalesce((SELECT max(round) FROM v1_outcome WHERE grp = ?), 0), \
-               coalesce((SELECT max(round) FROM v1_retry WHERE grp = ?), 0))";
-    let row = db.query_one_raw(statement(sql, vec![group.into(), group.into()])).await?;
-    row.map_or(Ok(0), |row| row.try_get_by_index(0))
+async fn top_round(db: &Db<'_>, group: &str) -> Result<u32, DbErr> {
+    let sql = "SELECT coalesce((SELECT max(round) FROM v1_outcome WHERE grp = ?), 0), \
+               coalesce((SELECT max(round) FROM v1_retry WHERE grp = ?), 0)";
+    let row = db.row(sql, vec![group.into(), group.into()]).await?;
+    row.map_or(Ok(0), |row| Ok(small(&row, 0)?.max(small(&row, 1)?)))
 }
 
 /// For the line in the `log` table, in the transaction that does it: no crash parts the two.
@@ -82,29 +72,24 @@ pub(super) struct Told<'a> {
 impl Told<'_> {
     pub(super) fn tell(self, message: String, details: &serde_json::Value, script: &mut Script) {
         script.add(
-            "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)",
-            [
-                time::text(self.at).into(),
-                self.hub.as_str().into(),
-                message.into(),
-                details.to_string().into(),
-            ],
+            "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))",
+            [time::value(self.at), self.hub.as_str().into(), message.into(), details.to_string().into()],
         );
     }
 }
 
-pub(super) async fn round_of(db: &DatabaseConnection, group: &str) -> Result<Option<u32>, DbErr> {
+pub(super) async fn round_of(db: &Db<'_>, group: &str) -> Result<Option<u32>, DbErr> {
     let sql = "SELECT round FROM v1_group WHERE name = ?";
-    let row = db.query_one_raw(statement(sql, vec![group.into()])).await?;
-    row.map(|row| row.try_get_by_index(0)).transpose()
+    let row = db.row(sql, vec![group.into()]).await?;
+    row.map(|row| small(&row, 0)).transpose()
 }
 
-async fn seek(db: &DatabaseConnection, group: &str, start: u64, told: Told<'_>) -> Result<Answer, DbErr> {
+async fn seek(db: &Db<'_>, group: &str, start: u64, told: Told<'_>) -> Result<Answer, DbErr> {
     let Some(round) = round_of(db, group).await? else {
         return Ok(Err(StoreError::GroupNotFound { group: group.to_owned() }));
     };
     let round = round.max(top_round(db, group).await?) + 1;
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     script.add("UPDATE v1_group SET round = ? WHERE name = ?", [round.into(), group.into()]);
     go_on(group, start, &mut script);
     let message = format!("sought: the group {group:?} to {start}, by {}", told.by);
@@ -114,16 +99,16 @@ async fn seek(db: &DatabaseConnection, group: &str, start: u64, told: Told<'_>) 
     Ok(Ok(Written::Sought { round }))
 }
 
-async fn purge(db: &DatabaseConnection, group: &str, start: u64, told: Told<'_>) -> Result<Answer, DbErr> {
+async fn purge(db: &Db<'_>, group: &str, start: u64, told: Told<'_>) -> Result<Answer, DbErr> {
     if round_of(db, group).await?.is_none() {
         return Ok(Err(StoreError::GroupNotFound { group: group.to_owned() }));
     }
-    let count = statement("SELECT count(*) FROM v1_retry WHERE grp = ?", vec![group.into()]);
-    let retrying: i64 = match db.query_one_raw(count).await? {
+    let count = "SELECT count(*) FROM v1_retry WHERE grp = ?";
+    let retrying: i64 = match db.row(count, vec![group.into()]).await? {
         Some(row) => row.try_get_by_index(0)?,
         None => 0,
     };
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     go_on(group, start, &mut script);
     let message = format!("purged: the group {group:?} up to {start}, by {}", told.by);
     let details = serde_json::json!({ "by": told.by, "group": group, "seq": start, "count": retrying });
@@ -140,10 +125,10 @@ fn go_on(group: &str, start: u64, script: &mut Script) {
     script.add("DELETE FROM v1_retry WHERE grp = ?", [group.into()]);
 }
 
-async fn remove(db: &DatabaseConnection, group: &str, most: usize, told: Told<'_>) -> Result<Written, DbErr> {
+async fn remove(db: &Db<'_>, group: &str, most: usize, told: Told<'_>) -> Result<Written, DbErr> {
     let stands = round_of(db, group).await?.is_some();
     // Attempts without outcome too: a group of that name would count them as its own.
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     script.add(
         "DELETE FROM v1_attempt WHERE grp = ? AND event_id IN (SELECT r.event_id FROM v1_retry r WHERE r.grp = ?)",
         [group.into(), group.into()],
@@ -155,7 +140,7 @@ async fn remove(db: &DatabaseConnection, group: &str, most: usize, told: Told<'_
 
     let limit = signed(most.max(1) as u64);
     let sql = "SELECT DISTINCT event_id FROM v1_outcome WHERE grp = ? LIMIT ?";
-    let rows = db.query_all_raw(statement(sql, vec![group.into(), (limit + 1).into()])).await?;
+    let rows = db.rows(sql, vec![group.into(), (limit + 1).into()]).await?;
     let mut ids: Vec<String> = rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, _>>()?;
     let mut more = ids.len() as u64 > limit.unsigned_abs();
     ids.truncate(most.max(1));
@@ -182,14 +167,9 @@ async fn remove(db: &DatabaseConnection, group: &str, most: usize, told: Told<'_
 /// Attempts of events that neither have an outcome nor wait for another attempt: those that were offered again at once, or
 /// passed over. No index finds them, for the sake of those who write them; a group isn't removed often. Whether there are
 /// more than so many.
-async fn other_attempts(
-    db: &DatabaseConnection,
-    group: &str,
-    limit: i64,
-    script: &mut Script,
-) -> Result<bool, DbErr> {
+async fn other_attempts(db: &Db<'_>, group: &str, limit: i64, script: &mut Script) -> Result<bool, DbErr> {
     let sql = "SELECT id FROM v1_attempt WHERE grp = ? LIMIT ?";
-    let rows = db.query_all_raw(statement(sql, vec![group.into(), (limit + 1).into()])).await?;
+    let rows = db.rows(sql, vec![group.into(), (limit + 1).into()]).await?;
     let mut ids: Vec<i64> = rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, _>>()?;
     let more = ids.len() as u64 > limit.unsigned_abs();
     ids.truncate(usize::try_from(limit).unwrap_or(usize::MAX));

@@ -5,15 +5,17 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         AttemptRow, Letter, MAX_DUE, Placed, StoreError, Write,
+        engine::Ask,
         events::{EVENT, event_of},
         schedules::DUE,
-        sql::{fill, marks, ours, pieces, rounded, statement, unsigned},
+        sql::{fill, marks, ours, pieces, rounded, unsigned},
         time,
+        writer::Db,
     },
     rounds::Rounds,
     tails::Tails,
@@ -88,7 +90,7 @@ impl Verdict {
 impl Known {
     /// Reads what the batch names.
     pub(super) async fn read<'a>(
-        db: &DatabaseConnection,
+        db: &Db<'_>,
         writes: impl IntoIterator<Item = &'a Write> + Clone,
     ) -> Result<Self, DbErr> {
         let tails = Tails::read(db, writes.clone()).await?;
@@ -306,11 +308,11 @@ impl State {
 }
 
 /// The answer to a publish of an event that is there already, whatever its content; none: it isn't there.
-pub(super) async fn duplicate(db: &DatabaseConnection, id: &EventId) -> Result<Option<Published>, DbErr> {
+pub(super) async fn duplicate(db: &Db<'_>, id: &EventId) -> Result<Option<Published>, DbErr> {
     Ok(states(db, vec![id]).await?.get(id).map(State::duplicate))
 }
 
-async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<EventId, State>, DbErr> {
+async fn states(db: &Db<'_>, ids: Vec<&EventId>) -> Result<HashMap<EventId, State>, DbErr> {
     let mut states = HashMap::with_capacity(ids.len());
     for piece in pieces(&ids) {
         let sql = format!(
@@ -326,7 +328,7 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
             marks(rounded(piece.len())),
             ours = ours("p"),
         );
-        for row in db.query_all_raw(statement(sql, values(piece))).await? {
+        for row in db.rows(sql, values(piece)).await? {
             let is_published: bool = row.try_get_by_index(2)?;
             let is_scheduled: bool = row.try_get_by_index(3)?;
             let state = State {
@@ -344,11 +346,11 @@ async fn states(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<E
     Ok(states)
 }
 
-async fn contents(db: &DatabaseConnection, ids: Vec<&EventId>) -> Result<HashMap<EventId, NewEvent>, DbErr> {
+async fn contents(db: &Db<'_>, ids: Vec<&EventId>) -> Result<HashMap<EventId, NewEvent>, DbErr> {
     let mut contents = HashMap::with_capacity(ids.len());
     for piece in pieces(&ids) {
         let sql = format!("SELECT {EVENT} FROM event e WHERE e.id IN ({})", marks(rounded(piece.len())));
-        for row in db.query_all_raw(statement(sql, values(piece))).await? {
+        for row in db.rows(sql, values(piece)).await? {
             let event = event_of(&row)?;
             contents.insert(event.id.clone(), content(&event));
         }

@@ -3,16 +3,18 @@
 use sea_orm::{
     ActiveModelTrait,
     ActiveValue::{NotSet, Set},
-    ColumnTrait, ConnectionTrait, DatabaseConnection, DbErr, EntityTrait, QueryFilter, Value,
+    ColumnTrait, DbErr, EntityTrait, QueryFilter, Value,
     sea_query::{Expr, OnConflict},
 };
 
 use super::{
     super::{
         Binding, StoreError, Write, Written, bindings,
+        engine::Ask,
         entity::{binding, binding_start, cursor},
-        sql::{cut, fill, pieces, rounded, rows_of, signed, statement},
+        sql::{cut, fill, pieces, rounded, rows_of, signed},
         time,
+        writer::Db,
     },
     Answer, groups,
 };
@@ -22,11 +24,7 @@ use crate::event::{DomainStart, MAX_TEXT};
 const MESSAGE_BYTES: usize = 8 * 1024;
 
 /// Writes and answers what the hot path leaves, in its order; log lines together at the end.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     let mut lines = Vec::new();
     for (write, answer) in writes.iter().zip(answers) {
         match write {
@@ -78,7 +76,7 @@ pub(super) async fn write(
         let mut values: Vec<Value> = Vec::with_capacity(rounded(piece.len()) * 4);
         for (at, agent, message, error) in piece {
             values.extend([
-                time::text(*at).into(),
+                time::value(*at),
                 cut((*agent).clone(), MAX_TEXT).into(),
                 cut((*message).clone(), MESSAGE_BYTES).into(),
                 object(error).into(),
@@ -86,10 +84,10 @@ pub(super) async fn write(
         }
         fill(&mut values, piece.len(), 4);
         let sql = format!(
-            "INSERT INTO log (timestamp, agent, message, error) SELECT * FROM {} WHERE column1 IS NOT NULL",
+            "INSERT INTO log (timestamp, agent, message, error) SELECT column1, column2, column3, @json(column4) FROM {} v WHERE column1 IS NOT NULL",
             rows_of(piece.len(), 4)
         );
-        db.execute_raw(statement(sql, values)).await?;
+        db.run(sql, values).await?;
     }
     Ok(())
 }
@@ -102,7 +100,7 @@ fn object(error: &str) -> &str {
 
 /// The binding of this group, domain and name as it stands. A new one sends the group's cursors back to before
 /// its first event.
-async fn bind(db: &DatabaseConnection, wanted: &Binding) -> Result<Result<Binding, StoreError>, DbErr> {
+async fn bind(db: &Db<'_>, wanted: &Binding) -> Result<Result<Binding, StoreError>, DbErr> {
     let known = binding::Entity::find()
         .filter(binding::Column::Grp.eq(&wanted.group))
         .filter(binding::Column::Domain.eq(wanted.domain.as_str()))
@@ -143,7 +141,7 @@ async fn bind(db: &DatabaseConnection, wanted: &Binding) -> Result<Result<Bindin
     stored(db, row.id).await
 }
 
-async fn stored(db: &DatabaseConnection, id: i64) -> Result<Result<Binding, StoreError>, DbErr> {
+async fn stored(db: &Db<'_>, id: i64) -> Result<Result<Binding, StoreError>, DbErr> {
     match bindings::list(db, Some(id)).await? {
         Ok(mut found) => {
             found.pop().map(Ok).ok_or_else(|| DbErr::RecordNotFound("the new binding".to_owned()))

@@ -7,7 +7,7 @@ use sea_orm::Value;
 use super::{
     super::{
         AttemptRow, Letter, Write, Written,
-        sql::{Script, cut, fill, ours, pieces, rounded, rows_of, signed},
+        sql::{Script, cut, fill, ours, pieces, rounded, rows_of, signed, update_from},
         time,
     },
     Answer,
@@ -136,7 +136,7 @@ struct Named<'a> {
 fn finish_named(rows: &[Named<'_>], script: &mut Script) {
     let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 9);
     for row in rows {
-        let ended = time::text(row.at);
+        let ended = time::value(row.at);
         values.extend([
             row.event_id.as_str().into(),
             row.group.into(),
@@ -145,18 +145,18 @@ fn finish_named(rows: &[Named<'_>], script: &mut Script) {
             signed(row.seq).into(),
             row.outcome.as_str().into(),
             row.consumer.as_str().into(),
-            ended.clone().into(),
-            (row.outcome == Outcome::Dead).then_some(ended).into(),
+            ended.clone(),
+            if row.outcome == Outcome::Dead { ended } else { ended.as_null() },
         ]);
     }
     fill(&mut values, rows.len(), 9);
     let sql = format!(
         "INSERT INTO v1_outcome (event_id, grp, round, hub, seq, outcome, consumer, ended, dead) \
          SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8, v.column9 \
-         FROM {} v CROSS JOIN event_published p ON p.event_id = v.column1 AND p.seq = v.column5 \
+         FROM {} v @join event_published p ON p.event_id = @id(v.column1) AND p.seq = v.column5 \
          WHERE NOT {}",
         rows_of(rows.len(), 9),
-        has_outcome("v.column1", "v.column2", "v.column3")
+        has_outcome("@id(v.column1)", "@id(v.column2)", "v.column3")
     );
     script.add(&sql, values);
     script.expect(rows.len());
@@ -206,33 +206,37 @@ fn column(outcome: Outcome) -> &'static str {
 }
 
 fn finish(column: &str, at: i64, events: &[(&EventId, &Uid, u64)], script: &mut Script) {
-    let at = time::text(at);
-    let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 3 + 2);
-    values.push(at.as_str().into());
-    let claim = if column == "orphan" {
-        ""
+    let at = time::value(at);
+    let set = if column == "orphan" {
+        (format!("{column} = ?"), vec![at])
     } else {
-        values.push(at.into());
-        ", consumed_spoke = coalesce(consumed_spoke, ?), consumer = ended.column2"
+        let claim = "consumed_spoke = coalesce(consumed_spoke, ?), consumer = ended.column2";
+        (format!("{column} = ?, {claim}"), vec![at.clone(), at])
     };
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 3);
     for (id, consumer, seq) in events {
         values.extend([id.as_str().into(), consumer.as_str().into(), signed(*seq).into()]);
     }
     fill(&mut values, events.len(), 3);
-    let sql = format!(
-        "UPDATE event_published SET {column} = ?{claim} FROM {} AS ended WHERE event_id = ended.column1 \
-         AND seq = ended.column3 AND success IS NULL AND failed IS NULL AND orphan IS NULL AND {}",
-        rows_of(events.len(), 3),
-        ours("event_published")
+    let (sql, values) = update_from(
+        script.engine(),
+        "event_published",
+        set,
+        (format!("{} ended", rows_of(events.len(), 3)), values),
+        &format!(
+            "event_id = @id(ended.column1) AND seq = ended.column3 \
+             AND success IS NULL AND failed IS NULL AND orphan IS NULL AND {}",
+            ours("event_published")
+        ),
     );
-    script.add(&sql, values);
+    script.add(sql, values);
     script.expect(events.len());
 }
 
 fn insert_attempts(rows: &[&AttemptRow], script: &mut Script) {
     let sql = format!(
         "INSERT INTO v1_attempt (event_id, grp, round, number, consumer, started, ended, reason, error) \
-         SELECT * FROM {} WHERE column1 IS NOT NULL",
+         SELECT * FROM {} v WHERE column1 IS NOT NULL",
         rows_of(rows.len(), 9)
     );
     let mut values: Vec<Value> = Vec::with_capacity(rows.len() * 9);
@@ -243,8 +247,8 @@ fn insert_attempts(rows: &[&AttemptRow], script: &mut Script) {
             row.round.into(),
             row.number.into(),
             row.consumer.as_str().into(),
-            time::text(row.started).into(),
-            time::text(row.ended).into(),
+            time::value(row.started),
+            time::value(row.ended),
             cut(row.reason.clone(), REASON_BYTES).into(),
             cut(row.error.clone(), ERROR_BYTES).into(),
         ]);

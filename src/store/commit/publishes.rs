@@ -119,12 +119,11 @@ pub(super) fn plan<'a>(
 
 /// Events that are stored, and what is published of them and of others.
 pub(super) fn insert(events: &[(&Event, i64)], published: &[Row<'_>], script: &mut Script) {
-    let mut clock = Clock::default();
     for piece in pieces(events) {
-        insert_events(piece, &mut clock, script);
+        insert_events(piece, script);
     }
     for piece in pieces(published) {
-        insert_published(piece, &mut clock, script);
+        insert_published(piece, script);
     }
     save_seq(published.iter().map(|row| (row.hub, row.seq)), script);
 }
@@ -137,12 +136,12 @@ fn judge_all(events: &[Placed], known: Option<&mut Known>) -> Result<Vec<Verdict
     }
 }
 
-pub(super) fn insert_events(events: &[(&Event, i64)], clock: &mut Clock, script: &mut Script) {
+pub(super) fn insert_events(events: &[(&Event, i64)], script: &mut Script) {
     let mut values: Vec<Value> = Vec::with_capacity(rounded(events.len()) * 7);
     for (event, timestamp) in events {
         values.extend([
             event.id.as_str().into(),
-            clock.text(*timestamp),
+            time::value(*timestamp),
             event.domain.as_str().into(),
             event.rid.as_ref().map(|rid| rid.as_str()).into(),
             event.pid.as_str().into(),
@@ -153,17 +152,18 @@ pub(super) fn insert_events(events: &[(&Event, i64)], clock: &mut Clock, script:
     fill(&mut values, events.len(), 7);
     let sql = format!(
         "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) \
-         SELECT * FROM {} WHERE column1 IS NOT NULL",
+         SELECT column1, column2, column3, column4, column5, column6, @json(column7) FROM {} v \
+         WHERE column1 IS NOT NULL",
         rows_of(events.len(), 7)
     );
     script.add(&sql, values);
 }
 
 /// The hub's claim (`hub`, `consumed_hub`) is written with the row: no other hub ever tries.
-pub(super) fn insert_published(rows: &[Row<'_>], clock: &mut Clock, script: &mut Script) {
+pub(super) fn insert_published(rows: &[Row<'_>], script: &mut Script) {
     let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 7);
     for row in rows {
-        let at = clock.text(row.event.timestamp);
+        let at = time::value(row.event.timestamp);
         values.extend([
             row.event.id.as_str().into(),
             at.clone(),
@@ -177,7 +177,7 @@ pub(super) fn insert_published(rows: &[Row<'_>], clock: &mut Clock, script: &mut
     fill(&mut values, rows.len(), 7);
     let sql = format!(
         "INSERT INTO event_published (event_id, published, publisher, hub, consumed_hub, v1_hub, seq) \
-         SELECT * FROM {} WHERE column1 IS NOT NULL",
+         SELECT * FROM {} v WHERE column1 IS NOT NULL",
         rows_of(rows.len(), 7)
     );
     script.add(&sql, values);
@@ -194,22 +194,5 @@ pub(super) fn save_seq<'a>(given: impl IntoIterator<Item = (&'a Uid, u64)>, scri
         let seq = signed(seq);
         let sql = "UPDATE v1_hub_seq SET seq = ? WHERE hub_id = ? AND seq < ?";
         script.add(sql, [seq.into(), hub.as_str().into(), seq.into()]);
-    }
-}
-
-/// Times as text; most events of a batch share theirs.
-#[derive(Default)]
-pub(super) struct Clock(Option<(i64, String)>);
-
-impl Clock {
-    fn text(&mut self, ms: i64) -> Value {
-        match &self.0 {
-            Some((last, text)) if *last == ms => text.as_str().into(),
-            _ => {
-                let text = time::text(ms);
-                self.0 = Some((ms, text.clone()));
-                text.into()
-            }
-        }
     }
 }

@@ -2,15 +2,17 @@
 
 mod run;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         Due, StoreError, Write, Written,
+        engine::Ask,
         recurring::{MOST_SCHEDULES, Row, WITH_DATA, times},
         schedules::{MAX_DUE, NOW},
-        sql::{Script, signed, statement},
+        sql::{Script, signed},
         time,
+        writer::Db,
     },
     Answer,
 };
@@ -24,11 +26,7 @@ use crate::{
 const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=366 * 86_400_000;
 
 /// Writes what a batch has about recurring schedules, in its order, and answers it.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     for (write, answer) in writes.iter().zip(answers) {
         match write {
             Write::Recur { recur, by, hub, at } => *answer = make(db, recur, by, hub, *at).await?,
@@ -48,21 +46,21 @@ pub(super) async fn write(
 }
 
 /// Now by the database's clock.
-async fn clock(db: &DatabaseConnection) -> Result<i64, DbErr> {
-    match db.query_one_raw(statement(format!("SELECT {NOW}"), Vec::new())).await? {
+async fn clock(db: &Db<'_>) -> Result<i64, DbErr> {
+    match db.row(format!("SELECT {NOW}"), Vec::new()).await? {
         Some(row) => row.try_get_by_index(0),
         None => Err(DbErr::RecordNotFound("the time".into())),
     }
 }
 
 /// The row of this name, with its data.
-async fn read(db: &DatabaseConnection, name: &RecurringName) -> Result<Option<(Row, Data)>, DbErr> {
+async fn read(db: &Db<'_>, name: &RecurringName) -> Result<Option<(Row, Data)>, DbErr> {
     let sql = format!("SELECT {WITH_DATA} FROM v1_recurring WHERE name = ?");
-    let row = db.query_one_raw(statement(sql, vec![name.as_str().into()])).await?;
+    let row = db.row(sql, vec![name.as_str().into()]).await?;
     row.map(|row| Ok((Row::of(&row)?, Data::from_stored(row.try_get_by_index::<String>(17)?)))).transpose()
 }
 
-async fn make(db: &DatabaseConnection, recur: &Recur, by: &Uid, hub: &Uid, at: i64) -> Result<Answer, DbErr> {
+async fn make(db: &Db<'_>, recur: &Recur, by: &Uid, hub: &Uid, at: i64) -> Result<Answer, DbErr> {
     let now = clock(db).await?;
     // As it is spelled where it comes from.
     let (what, due) = match checked(&recur.what, now) {
@@ -87,15 +85,15 @@ async fn make(db: &DatabaseConnection, recur: &Recur, by: &Uid, hub: &Uid, at: i
     if made == Made::New && count(db).await? >= MOST_SCHEDULES {
         return Ok(Err(StoreError::TooManyRecurring { name: name.clone() }));
     }
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     // `ran` and `left_out` go on over replacements.
     script.add(
         "INSERT INTO v1_recurring (name, domain, event, pid, data, rule, zone, missed, window_ms, start_at, end_at, \
          paused, due, publisher, made, ran, left_out) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0) \
-         ON CONFLICT (name) DO UPDATE SET domain = excluded.domain, event = excluded.event, pid = excluded.pid, \
-         data = excluded.data, rule = excluded.rule, zone = excluded.zone, missed = excluded.missed, \
-         window_ms = excluded.window_ms, start_at = excluded.start_at, end_at = excluded.end_at, \
-         paused = excluded.paused, due = excluded.due, publisher = excluded.publisher, made = excluded.made",
+         @else_set(name) domain = @new(domain), event = @new(event), pid = @new(pid), \
+         data = @new(data), rule = @new(rule), zone = @new(zone), missed = @new(missed), \
+         window_ms = @new(window_ms), start_at = @new(start_at), end_at = @new(end_at), \
+         paused = @new(paused), due = @new(due), publisher = @new(publisher), made = @new(made)",
         values(recur, &what, due, by, now),
     );
     if made == Made::Replaced {
@@ -163,13 +161,13 @@ fn difference(
     fields.iter().find(|(_, same)| !same).map(|(field, _)| *field)
 }
 
-async fn count(db: &DatabaseConnection) -> Result<u64, DbErr> {
-    let row = db.query_one_raw(statement("SELECT count(*) FROM v1_recurring", Vec::new())).await?;
+async fn count(db: &Db<'_>) -> Result<u64, DbErr> {
+    let row = db.row("SELECT count(*) FROM v1_recurring", Vec::new()).await?;
     row.map_or(Ok(0), |row| row.try_get_by_index::<i64>(0).map(super::super::sql::unsigned))
 }
 
 async fn alter(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     name: &RecurringName,
     change: RecurChange,
     by: &Uid,
@@ -179,7 +177,7 @@ async fn alter(
     let Some((row, data)) = read(db, name).await? else {
         return Ok(Err(StoreError::RecurringNotFound { name: name.clone() }));
     };
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     let id = || Value::from(name.as_str());
     let mut next = None;
     match change {
@@ -219,8 +217,8 @@ fn remember(script: &mut Script, what: &str, name: &RecurringName, by: &Uid, hub
 
 fn log(script: &mut Script, message: &str, details: &serde_json::Value, hub: &Uid, at: i64) {
     script.add(
-        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)",
-        [time::text(at).into(), hub.as_str().into(), message.into(), details.to_string().into()],
+        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))",
+        [time::value(at), hub.as_str().into(), message.into(), details.to_string().into()],
     );
 }
 

@@ -1,12 +1,14 @@
 //! Dead events that are tried again: each in a new round, at once. What became of the rounds before stays on record.
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     super::{
         Redriven, StoreError, Write, Written,
         dead::DeadRows,
-        sql::{Script, fill, marks, ours, pieces, rounded, rows_of, signed, statement, unsigned},
+        engine::{Ask, small},
+        sql::{Script, fill, marks, ours, pieces, rounded, rows_of, signed, unsigned},
+        writer::Db,
     },
     Answer,
     groups::{Told, round_of},
@@ -17,11 +19,7 @@ use crate::{
 };
 
 /// Writes and answers the redrives in their order.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     for (write, answer) in writes.iter().zip(answers) {
         if let Write::Redrive { what, hub, at, by, most, after } = write {
             let told = Told { hub, at: *at, by };
@@ -51,7 +49,7 @@ struct Again {
 }
 
 async fn many(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     what: &Redrive,
     rows: DeadRows<'_>,
     told: Told<'_>,
@@ -65,7 +63,7 @@ async fn many(
     let tail = rows.tail((domain, name), after, until, &mut values);
     values.push(signed(most as u64).into());
     let sql = format!("SELECT e.id, d.seq, e.pid, {}, e.domain, e.name {tail} LIMIT ?", rows.columns());
-    let found = db.query_all_raw(statement(sql, values)).await?;
+    let found = db.rows(sql, values).await?;
 
     let mut all = Vec::with_capacity(found.len());
     let mut last = None;
@@ -92,11 +90,11 @@ async fn many(
 
 /// The round after the one in this column.
 fn next(row: &QueryResult, index: usize) -> Result<u32, DbErr> {
-    row.try_get_by_index::<u32>(index).map(|round| round.saturating_add(1))
+    small(row, index).map(|round| round.saturating_add(1))
 }
 
 async fn one(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     id: &EventId,
     rows: DeadRows<'_>,
     told: Told<'_>,
@@ -112,11 +110,7 @@ async fn one(
 }
 
 /// The event that is named, if it can be tried again.
-async fn find(
-    db: &DatabaseConnection,
-    id: &EventId,
-    rows: DeadRows<'_>,
-) -> Result<Result<Again, StoreError>, DbErr> {
+async fn find(db: &Db<'_>, id: &EventId, rows: DeadRows<'_>) -> Result<Result<Again, StoreError>, DbErr> {
     // Of the group's last round: that number, the hub and whether it is dead there; of the default group besides,
     // whether an npm spoke has claimed it and left.
     let (last, dead, left) = if rows.group.is_empty() {
@@ -130,7 +124,7 @@ async fn find(
         (
             "o.hub, o.round",
             "o.dead IS NOT NULL AND o.round >= coalesce((SELECT round FROM v1_group WHERE name = ?), 1)",
-            "0".to_owned(),
+            "FALSE".to_owned(),
         )
     };
     let join = if rows.group.is_empty() {
@@ -147,11 +141,12 @@ async fn find(
         values.push(rows.group.into());
     }
     values.push(id.as_str().into());
-    let Some(row) = db.query_one_raw(statement(sql, values)).await? else {
+    let Some(row) = db.row(sql, values).await? else {
         return Ok(Err(StoreError::EventNotFound { id: id.clone() }));
     };
     let hub: Option<String> = row.try_get_by_index(2)?;
-    let round: Option<u32> = row.try_get_by_index(3)?;
+    let round: Option<i32> = row.try_get_by_index(3)?;
+    let round = round.map(|round| u32::try_from(round).unwrap_or(0));
     let is_dead = row.try_get_by_index::<Option<bool>>(4)?.unwrap_or(false);
     let is_left = row.try_get_by_index::<Option<bool>>(5)?.unwrap_or(false);
     if !is_dead && !is_left {
@@ -168,14 +163,14 @@ async fn find(
 }
 
 async fn redrive(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     all: &[Again],
     rows: DeadRows<'_>,
     told: Told<'_>,
     message: String,
     details: &serde_json::Value,
 ) -> Result<(), DbErr> {
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     for piece in pieces(all) {
         if rows.group.is_empty() {
             reopen(piece, &mut script);
@@ -199,7 +194,7 @@ fn reopen(all: &[Again], script: &mut Script) {
         &format!(
             "INSERT INTO v1_outcome (event_id, grp, round, hub, seq, outcome, consumer, ended, dead) \
              SELECT p.event_id, '', v.column2, p.v1_hub, p.seq, 'dead', coalesce(p.consumer, ''), p.failed, NULL \
-             FROM {} v CROSS JOIN event_published p ON p.event_id = v.column1 WHERE p.failed IS NOT NULL",
+             FROM {} v @join event_published p ON p.event_id = @id(v.column1) WHERE p.failed IS NOT NULL",
             rows_of(all.len(), 2)
         ),
         values,
@@ -236,16 +231,16 @@ fn wait(all: &[Again], rows: DeadRows<'_>, at: i64, script: &mut Script) {
             again.seq.into(),
             again.pid.as_str().into(),
             again.round.into(),
-            0.into(),
+            0_i64.into(),
             at.into(),
         ]);
     }
     fill(&mut values, all.len(), 8);
     let sql = format!(
         "INSERT INTO v1_retry (event_id, grp, hub, seq, pid, round, attempts, due) \
-         SELECT * FROM {} WHERE column1 IS NOT NULL ON CONFLICT (event_id, grp) DO UPDATE SET \
-         hub = excluded.hub, seq = excluded.seq, pid = excluded.pid, round = excluded.round, \
-         attempts = excluded.attempts, due = excluded.due",
+         SELECT * FROM {} v WHERE column1 IS NOT NULL @else_set(event_id, grp) \
+         hub = @new(hub), seq = @new(seq), pid = @new(pid), round = @new(round), \
+         attempts = @new(attempts), due = @new(due)",
         rows_of(all.len(), 8)
     );
     script.add(&sql, values);

@@ -7,6 +7,7 @@ use sea_orm::Value;
 use super::{
     super::{
         AttemptRow, Write,
+        engine::Engine,
         sql::{Script, fill, ours, pieces, rounded, rows_of, signed},
     },
     outcomes::has_outcome,
@@ -93,21 +94,39 @@ fn begin(rows: &[Retry<'_>], script: &mut Script) {
         ]);
     }
     fill(&mut values, rows.len(), 8);
-    let sql = format!(
+    let table = rows_of(rows.len(), 8);
+    // Whether it isn't over.
+    let lasts = format!(
+        "CASE WHEN v.column2 = '' \
+         THEN p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {} ELSE NOT {} END",
+        ours("p"),
+        has_outcome("@id(v.column1)", "@id(v.column2)", "v.column6")
+    );
+    let insert = format!(
         "INSERT INTO v1_retry (event_id, grp, hub, seq, pid, round, attempts, due) \
          SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8 \
-         FROM {} v CROSS JOIN event_published p ON p.event_id = v.column1 AND p.seq = v.column4 \
-         WHERE CASE WHEN v.column2 = '' \
-         THEN p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {} ELSE NOT {} END \
-         ON CONFLICT (event_id, grp) DO UPDATE SET hub = excluded.hub, seq = excluded.seq, pid = excluded.pid, \
-         round = excluded.round, attempts = excluded.attempts, due = excluded.due \
-         WHERE v1_retry.round < excluded.round \
-         OR (v1_retry.round = excluded.round AND v1_retry.attempts < excluded.attempts)",
-        rows_of(rows.len(), 8),
-        ours("p"),
-        has_outcome("v.column1", "v.column2", "v.column6")
+         FROM {table} v @join event_published p ON p.event_id = @id(v.column1) AND p.seq = v.column4 WHERE {lasts}"
     );
-    script.add(&sql, values);
+    let sql = if script.engine() == Engine::MySql {
+        // Its upsert knows no condition, and counts a row that it changes twice: what is behind makes room first.
+        let behind = format!(
+            "DELETE r FROM {table} v STRAIGHT_JOIN v1_retry r ON r.event_id = @id(v.column1) AND r.grp = @id(v.column2) \
+             WHERE r.round < v.column6 OR (r.round = v.column6 AND r.attempts < v.column7)"
+        );
+        script.add(behind, values.clone());
+        format!(
+            "{insert} AND NOT EXISTS (SELECT 1 FROM v1_retry r WHERE r.event_id = @id(v.column1) \
+             AND r.grp = @id(v.column2))"
+        )
+    } else {
+        format!(
+            "{insert} @else_set(event_id, grp) hub = @new(hub), seq = @new(seq), pid = @new(pid), \
+             round = @new(round), attempts = @new(attempts), due = @new(due) \
+             WHERE v1_retry.round < @new(round) \
+             OR (v1_retry.round = @new(round) AND v1_retry.attempts < @new(attempts))"
+        )
+    };
+    script.add(sql, values);
     script.expect(rows.len());
 }
 
@@ -118,10 +137,16 @@ fn end(rows: &[(&EventId, &str, u32)], script: &mut Script) {
         values.extend([id.as_str().into(), (*group).into(), (*round).into()]);
     }
     fill(&mut values, rows.len(), 3);
-    let sql = format!(
-        "DELETE FROM v1_retry WHERE (event_id, grp) IN (SELECT r.event_id, r.grp FROM {} v \
-         CROSS JOIN v1_retry r ON r.event_id = v.column1 AND r.grp = v.column2 WHERE r.round <= v.column3)",
-        rows_of(rows.len(), 3)
-    );
-    script.add(&sql, values);
+    let table = rows_of(rows.len(), 3);
+    let sql = match script.engine() {
+        Engine::MySql => format!(
+            "DELETE r FROM {table} v STRAIGHT_JOIN v1_retry r ON r.event_id = @id(v.column1) AND r.grp = @id(v.column2) \
+             WHERE r.round <= v.column3"
+        ),
+        Engine::Sqlite | Engine::Postgres => format!(
+            "DELETE FROM v1_retry WHERE (event_id, grp) IN (SELECT r.event_id, r.grp FROM {table} v \
+             @join v1_retry r ON r.event_id = v.column1 AND r.grp = v.column2 WHERE r.round <= v.column3)"
+        ),
+    };
+    script.add(sql, values);
 }

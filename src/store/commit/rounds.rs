@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::super::{
     AttemptRow, Write,
-    sql::{fill, marks, pieces, rounded, statement},
+    engine::{Ask, small},
+    sql::{fill, marks, pieces, rounded},
+    writer::Db,
 };
 use crate::event::EventId;
 
@@ -25,7 +27,7 @@ struct Progress {
 impl Rounds {
     /// Reads those that the batch may need: of plain outcomes of the default group none.
     pub(super) async fn read<'a>(
-        db: &DatabaseConnection,
+        db: &Db<'_>,
         writes: impl IntoIterator<Item = &'a Write>,
     ) -> Result<Self, DbErr> {
         let named: HashSet<&EventId> = writes
@@ -40,7 +42,7 @@ impl Rounds {
             .collect();
         let named: Vec<&EventId> = named.into_iter().collect();
         let mut rounds = Self::default();
-        let number = |row: &QueryResult, index| row.try_get_by_index::<u32>(index);
+        let number = |row: &QueryResult, index| small(row, index);
         for piece in pieces(&named) {
             let values = || {
                 let mut values: Vec<Value> = piece.iter().map(|id| id.as_str().into()).collect();
@@ -49,13 +51,13 @@ impl Rounds {
             };
             let marks = marks(rounded(piece.len()));
             let sql = format!("SELECT event_id, grp, round FROM v1_outcome WHERE event_id IN ({marks})");
-            for row in db.query_all_raw(statement(sql, values())).await? {
+            for row in db.rows(sql, values()).await? {
                 let progress = rounds.of(&row)?;
                 progress.over = progress.over.max(number(&row, 2)?);
             }
             let sql =
                 format!("SELECT event_id, grp, round, attempts FROM v1_retry WHERE event_id IN ({marks})");
-            for row in db.query_all_raw(statement(sql, values())).await? {
+            for row in db.rows(sql, values()).await? {
                 let round = number(&row, 2)?;
                 let progress = rounds.of(&row)?;
                 progress.over = progress.over.max(round.saturating_sub(1));

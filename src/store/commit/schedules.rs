@@ -1,16 +1,18 @@
 //! Schedules: made, cancelled, run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         Ran, Running, StoreError, Write, Written,
+        engine::Ask,
         events::{EVENT, event_of},
         schedules::{DUE, NOW, rounded_up},
-        sql::{Script, fill, marks, pieces, rounded, signed, statement},
+        sql::{Script, fill, marks, pieces, rounded, rows_of, signed, update_from, update_which},
         time,
+        writer::Db,
     },
     Answer,
     known::{Known, Plan},
@@ -19,11 +21,7 @@ use super::{
 use crate::event::{Event, EventId, Uid};
 
 /// Makes, cancels and runs the batch's schedules in their order, and answers them.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     if !writes.iter().any(is_schedule) {
         return Ok(());
     }
@@ -60,22 +58,16 @@ pub(super) fn is_schedule(write: &Write) -> bool {
 }
 
 /// The rows that the npm stack writes too, and ours. Who serves the event is decided when it runs.
-async fn insert(
-    db: &DatabaseConnection,
-    plan: Plan,
-    event: &Event,
-    due: i64,
-    publisher: &Uid,
-) -> Result<(), DbErr> {
+async fn insert(db: &Db<'_>, plan: Plan, event: &Event, due: i64, publisher: &Uid) -> Result<(), DbErr> {
     if plan == Plan::Duplicate {
         return Ok(());
     }
     let id = || Value::from(event.id.as_str());
-    let now = || Value::from(time::text(event.timestamp));
-    let mut script = Script::default();
+    let now = || time::value(event.timestamp);
+    let mut script = Script::new(db.engine());
     if plan == Plan::New {
         script.add(
-            "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) VALUES (?, ?, ?, ?, ?, ?, @json(?))",
             [
                 id(),
                 now(),
@@ -93,25 +85,19 @@ async fn insert(
     );
     script.add(
         "INSERT INTO event_scheduled (event_id, timestamp, scheduled) VALUES (?, ?, ?)",
-        [id(), now(), rounded_up(due).into()],
+        [id(), now(), rounded_up(due)],
     );
     script.add("INSERT INTO v1_schedule (event_id, due) VALUES (?, ?)", [id(), due.into()]);
     script.run(db).await
 }
 
 /// The event goes with all that hangs on it. The guard stands in the statement: another hub may run it just now.
-async fn cancel(
-    db: &DatabaseConnection,
-    id: &EventId,
-    by: &Uid,
-    hub: &Uid,
-    at: i64,
-) -> Result<Answer, DbErr> {
+async fn cancel(db: &Db<'_>, id: &EventId, by: &Uid, hub: &Uid, at: i64) -> Result<Answer, DbErr> {
     let sql = "DELETE FROM event WHERE id = ? AND EXISTS \
                (SELECT 1 FROM event_scheduled s WHERE s.event_id = event.id AND s.executed IS NULL)";
-    if db.execute_raw(statement(sql, vec![id.as_str().into()])).await?.rows_affected() == 0 {
+    if db.run(sql, vec![id.as_str().into()]).await? == 0 {
         let sql = "SELECT 1 FROM event_scheduled WHERE event_id = ?";
-        let ran = db.query_one_raw(statement(sql, vec![id.as_str().into()])).await?.is_some();
+        let ran = db.row(sql, vec![id.as_str().into()]).await?.is_some();
         let id = id.clone();
         return Ok(Err(if ran {
             StoreError::ScheduleExecuted { id }
@@ -119,13 +105,13 @@ async fn cancel(
             StoreError::ScheduleNotFound { id }
         }));
     }
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     // In the form in which deletions are remembered.
     let details = serde_json::json!({ "by": by, "id": id, "count": 1 });
     script.add(
-        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)",
+        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))",
         [
-            time::text(at).into(),
+            time::value(at),
             hub.as_str().into(),
             format!("cancelled: the scheduled event {id:?}, by {by}").into(),
             details.to_string().into(),
@@ -136,7 +122,7 @@ async fn cancel(
 }
 
 /// Publishes what is due and hasn't run, once: only rows that the guard lets through go on.
-async fn run(db: &DatabaseConnection, events: &[Running], hub: &Uid) -> Result<Vec<Ran>, DbErr> {
+async fn run(db: &Db<'_>, events: &[Running], hub: &Uid) -> Result<Vec<Ran>, DbErr> {
     let places: HashMap<&EventId, &Running> = events.iter().map(|running| (&running.id, running)).collect();
     let mut all = Vec::new();
     for piece in pieces(events) {
@@ -151,77 +137,74 @@ async fn run(db: &DatabaseConnection, events: &[Running], hub: &Uid) -> Result<V
         }
     }
     all.sort_unstable_by_key(|ran| ran.seq);
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     publishes::save_seq(all.iter().map(|ran| (hub, ran.seq)), &mut script);
     script.run(db).await?;
     Ok(all)
 }
 
 /// Marks those that are due as executed, and returns them.
-async fn execute(db: &DatabaseConnection, events: &[Running]) -> Result<Vec<EventId>, DbErr> {
-    let now = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
-    let sql = format!(
-        "UPDATE event_scheduled AS s SET executed = {now}, success = {now} \
-         WHERE s.event_id IN ({}) AND s.executed IS NULL AND (SELECT {DUE} FROM (SELECT 1) \
-         LEFT JOIN v1_schedule v ON v.event_id = s.event_id) <= {NOW} RETURNING event_id",
-        marks(rounded(events.len()))
-    );
-    let rows = db.query_all_raw(statement(sql, values(events.iter().map(|running| &running.id)))).await?;
-    rows.iter().map(|row| Ok(EventId::from_stored(row.try_get_by_index::<String>(0)?))).collect()
+async fn execute(db: &Db<'_>, events: &[Running]) -> Result<HashSet<EventId>, DbErr> {
+    let set = ("executed = @now, success = @now".to_owned(), Vec::new());
+    let due = "coalesce((SELECT v.due FROM v1_schedule v WHERE v.event_id = event_scheduled.event_id), \
+               @ms(scheduled))";
+    let which =
+        format!("event_id IN ({}) AND executed IS NULL AND {due} <= {NOW}", marks(rounded(events.len())));
+    let ids = values(events.iter().map(|running| &running.id));
+    update_which(db, "event_scheduled", set, (which, ids)).await
 }
 
 /// Takes the events for this hub, and returns those that no hub of ours had. An npm hub's claim stays its own: that one
 /// says who tells npm spokes. An event that somebody scheduled without publishing it is published by the hub.
-async fn serve<'a>(
-    db: &DatabaseConnection,
-    events: &[&'a Running],
-    hub: &Uid,
-) -> Result<Vec<&'a Running>, DbErr> {
+async fn serve<'a>(db: &Db<'_>, events: &[&'a Running], hub: &Uid) -> Result<Vec<&'a Running>, DbErr> {
     if events.is_empty() {
         return Ok(Vec::new());
     }
-    let now = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
-    let rows = std::iter::repeat_n("(?,?)", rounded(events.len())).collect::<Vec<_>>().join(",");
-    let sql = format!(
-        "INSERT INTO event_published (event_id, published, publisher, hub, consumed_hub, v1_hub, seq) \
-         SELECT column1, {now}, ?, ?, {now}, ?, column2 FROM (VALUES {rows}) WHERE column1 IS NOT NULL \
-         ON CONFLICT (event_id) DO UPDATE SET published = excluded.published, \
-         hub = CASE WHEN consumed_hub IS NULL THEN excluded.hub ELSE hub END, \
-         consumed_hub = coalesce(consumed_hub, excluded.consumed_hub), v1_hub = excluded.v1_hub, \
-         seq = excluded.seq WHERE v1_hub IS NULL RETURNING event_id"
+    // Rows that nobody published yet, as if somebody had.
+    let missing = format!(
+        "INSERT INTO event_published (event_id, published, publisher) SELECT e.id, @now, ? FROM event e \
+         WHERE e.id IN ({}) AND NOT EXISTS (SELECT 1 FROM event_published p WHERE p.event_id = e.id)",
+        marks(rounded(events.len()))
     );
-    let mut values: Vec<Value> = vec![hub.as_str().into(); 3];
-    for running in events {
-        values.extend([running.id.as_str().into(), signed(running.seq).into()]);
-    }
-    fill(&mut values, events.len(), 2);
-    let rows = db.query_all_raw(statement(sql, values)).await?;
-    let served = rows
-        .iter()
-        .map(|row| row.try_get_by_index::<String>(0))
-        .collect::<Result<std::collections::HashSet<_>, _>>()?;
-    Ok(events.iter().copied().filter(|running| served.contains(running.id.as_str())).collect())
+    let ids = || values(events.iter().map(|running| &running.id));
+    let mut by: Vec<Value> = vec![hub.as_str().into()];
+    by.append(&mut ids());
+    db.run(missing, by).await?;
+
+    let which = format!("event_id IN ({}) AND v1_hub IS NULL", marks(rounded(events.len())));
+    // MySQL sets one column after the other: the claim that decides comes last.
+    let set = "published = @now, hub = CASE WHEN consumed_hub IS NULL THEN ? ELSE hub END, \
+               consumed_hub = coalesce(consumed_hub, @now), v1_hub = ?";
+    let set = (set.to_owned(), vec![hub.as_str().into(), hub.as_str().into()]);
+    let served = update_which(db, "event_published", set, (which, ids())).await?;
+    Ok(events.iter().copied().filter(|running| served.contains(&running.id)).collect())
 }
 
-/// Gives the events the time at which they happen. They were in no log before, and now stand in theirs by the order of
+/// Gives the events their numbers, and the time at which they happen. They were in no log before, and now stand in theirs by the order of
 /// dispatch, whenever they were scheduled.
-async fn happen(db: &DatabaseConnection, events: &[&Running]) -> Result<(), DbErr> {
+async fn happen(db: &Db<'_>, events: &[&Running]) -> Result<(), DbErr> {
     if events.is_empty() {
         return Ok(());
     }
-    let rows = std::iter::repeat_n("(?,?)", rounded(events.len())).collect::<Vec<_>>().join(",");
-    let sql = format!(
-        "UPDATE event SET timestamp = given.column2 FROM (VALUES {rows}) AS given WHERE event.id = given.column1"
-    );
-    let mut values: Vec<Value> = Vec::with_capacity(2 * events.len());
+    let mut values: Vec<Value> = Vec::with_capacity(3 * rounded(events.len()));
     for running in events {
-        values.extend([running.id.as_str().into(), time::text(running.timestamp).into()]);
+        let Running { id, seq, timestamp, .. } = running;
+        values.extend([id.as_str().into(), time::value(*timestamp), signed(*seq).into()]);
     }
-    fill(&mut values, events.len(), 2);
-    db.execute_raw(statement(sql, values)).await.map(drop)
+    fill(&mut values, events.len(), 3);
+    let given = || (format!("{} given", rows_of(events.len(), 3)), values.clone());
+    let happens = ("timestamp = given.column2".to_owned(), Vec::new());
+    let mut script = Script::new(db.engine());
+    let (sql, values) = update_from(db.engine(), "event", happens, given(), "id = @id(given.column1)");
+    script.add(sql, values);
+    let numbered = ("seq = given.column3".to_owned(), Vec::new());
+    let (sql, values) =
+        update_from(db.engine(), "event_published", numbered, given(), "event_id = @id(given.column1)");
+    script.add(sql, values);
+    script.run(db).await
 }
 
-async fn read(db: &DatabaseConnection, events: &[&Running]) -> Result<Vec<(Event, i64)>, DbErr> {
+async fn read(db: &Db<'_>, events: &[&Running]) -> Result<Vec<(Event, i64)>, DbErr> {
     if events.is_empty() {
         return Ok(Vec::new());
     }
@@ -230,7 +213,7 @@ async fn read(db: &DatabaseConnection, events: &[&Running]) -> Result<Vec<(Event
          LEFT JOIN v1_schedule v ON v.event_id = e.id WHERE e.id IN ({})",
         marks(rounded(events.len()))
     );
-    let rows = db.query_all_raw(statement(sql, values(events.iter().map(|running| &running.id)))).await?;
+    let rows = db.rows(sql, values(events.iter().map(|running| &running.id))).await?;
     rows.iter().map(|row| Ok((event_of(row)?, row.try_get_by_index(7)?))).collect()
 }
 

@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         Binding, Fate, Gone, StoreError, Sweep, Swept, Write, Written, bindings,
+        engine::Ask,
         keep::{Facts, answered, facts},
-        sql::{Script, fill, marks, pieces, rounded, signed, statement},
+        sql::{Script, fill, marks, pieces, rounded, signed, update_from},
         time,
+        writer::Db,
     },
     Answer,
 };
@@ -20,11 +22,7 @@ use crate::event::{EventId, Kept, Uid};
 pub(in crate::store) const MOST_GAPS: u64 = 10_000;
 
 /// Writes and answers the sweeps in their order.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     for (write, answer) in writes.iter().zip(answers) {
         if let Write::Sweep(sweep) = write {
             *answer = run(db, sweep).await?.map(Written::Swept);
@@ -33,7 +31,7 @@ pub(super) async fn write(
     Ok(())
 }
 
-async fn run(db: &DatabaseConnection, sweep: &Sweep) -> Result<Result<Swept, StoreError>, DbErr> {
+async fn run(db: &Db<'_>, sweep: &Sweep) -> Result<Result<Swept, StoreError>, DbErr> {
     let bindings = match bindings::list(db, None).await? {
         Ok(bindings) => bindings,
         Err(error) => return Ok(Err(error)),
@@ -54,7 +52,7 @@ async fn run(db: &DatabaseConnection, sweep: &Sweep) -> Result<Result<Swept, Sto
     let ids: Vec<EventId> = going.iter().map(|(_, facts)| facts.id.clone()).collect();
     let stays = answered(db, &ids).await?;
     going.retain(|(_, facts)| !stays.contains(&facts.id));
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     expire(sweep, &swept.expired, &mut script);
     remove(sweep, &going, &mut script);
     script.run(db).await?;
@@ -72,7 +70,7 @@ fn fate(facts: &Facts, sweep: &Sweep, bindings: &[Binding]) -> Fate {
 fn expire(sweep: &Sweep, ids: &[EventId], script: &mut Script) {
     for piece in pieces(ids) {
         let mut values: Vec<Value> = Vec::with_capacity(rounded(piece.len()) + 1);
-        values.push(time::text(sweep.at).into());
+        values.push(time::value(sweep.at));
         values.extend(piece.iter().map(|id| Value::from(id.as_str())));
         fill(&mut values, piece.len(), 1);
         let sql = format!(
@@ -105,7 +103,7 @@ fn remove(sweep: &Sweep, going: &[(Kept, Facts)], script: &mut Script) {
             signed(first).into(),
             signed(last).into(),
             signed(events).into(),
-            time::text(sweep.at).into(),
+            time::value(sweep.at),
         ];
         script.add(
             "INSERT INTO v1_removed (hub, domain, first_seq, last_seq, events, removed) VALUES (?, ?, ?, ?, ?, ?)",
@@ -116,26 +114,30 @@ fn remove(sweep: &Sweep, going: &[(Kept, Facts)], script: &mut Script) {
 
 /// Keeps the rows that tell of gaps few: of the older half of them one row per hub and domain is left, the latest, which
 /// tells of as many events, within wider ends. Ids stay in their order: who reads on behind one reads nothing twice.
-async fn merge_gaps(db: &DatabaseConnection) -> Result<(), DbErr> {
+async fn merge_gaps(db: &Db<'_>) -> Result<(), DbErr> {
     let nth = async |rows: u64| {
         let sql = "SELECT id FROM v1_removed ORDER BY id LIMIT 1 OFFSET ?";
-        let row = db.query_one_raw(statement(sql, vec![signed(rows).into()])).await?;
+        let row = db.row(sql, vec![signed(rows).into()]).await?;
         row.map(|row| row.try_get_by_index::<i64>(0)).transpose()
     };
     if nth(MOST_GAPS).await?.is_none() {
         return Ok(());
     }
     let Some(upto) = nth(MOST_GAPS / 2).await? else { return Ok(()) };
-    let mut script = Script::default();
-    script.add(
-        "UPDATE v1_removed SET first_seq = m.first_seq, last_seq = m.last_seq, events = m.events FROM \
-         (SELECT max(id) AS id, min(first_seq) AS first_seq, max(last_seq) AS last_seq, sum(events) AS events \
-         FROM v1_removed WHERE id <= ? GROUP BY hub, domain) AS m WHERE v1_removed.id = m.id",
-        [upto.into()],
+    let mut script = Script::new(db.engine());
+    let merged = "(SELECT max(id) AS last_id, min(first_seq) AS first, max(last_seq) AS last, \
+                  @whole(sum(events)) AS sum FROM v1_removed WHERE id <= ? GROUP BY hub, domain) m";
+    let (sql, values) = update_from(
+        db.engine(),
+        "v1_removed",
+        ("first_seq = m.first, last_seq = m.last, events = m.sum".to_owned(), Vec::new()),
+        (merged.to_owned(), vec![upto.into()]),
+        "id = m.last_id",
     );
+    script.add(sql, values);
     script.add(
-        "DELETE FROM v1_removed WHERE id <= ? \
-         AND id NOT IN (SELECT max(id) FROM v1_removed WHERE id <= ? GROUP BY hub, domain)",
+        "DELETE FROM v1_removed WHERE id <= ? AND id NOT IN (SELECT m.last_id FROM \
+         (SELECT max(id) AS last_id FROM v1_removed WHERE id <= ? GROUP BY hub, domain) m)",
         [upto.into(), upto.into()],
     );
     script.run(db).await

@@ -2,14 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         StoreError, Write,
+        engine::Ask,
         log::HAS_BEGUN,
-        sql::{fill, pieces, rows_of, signed, statement, unsigned},
+        sql::{fill, pieces, rows_of, signed, unsigned},
         time,
+        writer::Db,
     },
     Answer,
 };
@@ -40,7 +42,7 @@ pub(super) struct Tails(HashMap<LogId, Tail>);
 impl Tails {
     /// Reads the ends of those logs of which one of the writes expects something: most batches have none.
     pub(super) async fn read<'a>(
-        db: &DatabaseConnection,
+        db: &Db<'_>,
         writes: impl IntoIterator<Item = &'a Write>,
     ) -> Result<Self, DbErr> {
         let expecting = writes.into_iter().flat_map(Write::expecting);
@@ -60,7 +62,7 @@ impl Tails {
             let texts = piece.iter().flat_map(|(domain, pid)| [domain.as_str(), pid.as_str()]);
             let mut values: Vec<Value> = texts.map(Value::from).collect();
             fill(&mut values, piece.len(), 2);
-            for row in db.query_all_raw(statement(sql, values)).await? {
+            for row in db.rows(sql, values).await? {
                 let log = (
                     Domain::from_stored(row.try_get_by_index::<String>(0)?),
                     Pid::from_stored(row.try_get_by_index::<String>(1)?),
@@ -136,7 +138,7 @@ impl Last {
 
 /// Completes the conflicts among the answers: how many events their logs have. To be called before anything of the
 /// batch is written.
-pub(super) async fn count(db: &DatabaseConnection, answers: &mut [Answer]) -> Result<(), DbErr> {
+pub(super) async fn count(db: &Db<'_>, answers: &mut [Answer]) -> Result<(), DbErr> {
     let mut counts: HashMap<LogId, u64> = HashMap::new();
     for answer in answers {
         let Err(StoreError::LogConflict(conflict)) = answer else { continue };
@@ -154,12 +156,12 @@ pub(super) async fn count(db: &DatabaseConnection, answers: &mut [Answer]) -> Re
     Ok(())
 }
 
-async fn stored(db: &DatabaseConnection, (domain, pid): &LogId) -> Result<u64, DbErr> {
+async fn stored(db: &Db<'_>, (domain, pid): &LogId) -> Result<u64, DbErr> {
     let sql = format!(
-        "SELECT count(*) FROM (SELECT 1 FROM event e WHERE e.domain = ? AND e.pid = ? AND {HAS_BEGUN} LIMIT ?)"
+        "SELECT count(*) FROM (SELECT 1 FROM event e WHERE e.domain = ? AND e.pid = ? AND {HAS_BEGUN} LIMIT ?) some"
     );
     let most = signed(LogConflict::MOST_COUNTED);
     let values = vec![domain.as_str().into(), pid.as_str().into(), most.into()];
-    let row = db.query_one_raw(statement(sql, values)).await?;
+    let row = db.row(sql, values).await?;
     row.map_or(Ok(0), |row| row.try_get_by_index::<i64>(0).map(unsigned))
 }

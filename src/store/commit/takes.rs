@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
         NotTaken, Taken, Write, Written,
+        engine::Ask,
         events::{EVENT, event_of},
-        sql::{Script, fill, marks, pieces, rounded, signed, statement},
+        sql::{Script, fill, marks, pieces, rounded, signed},
         time,
+        writer::Db,
     },
     Answer, publishes,
 };
@@ -30,11 +32,7 @@ pub(super) struct Found {
 }
 
 /// Makes the claims of the batch's takes in their order, and answers them.
-pub(super) async fn write(
-    db: &DatabaseConnection,
-    writes: &[Write],
-    answers: &mut [Answer],
-) -> Result<(), DbErr> {
+pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     let ids: Vec<&EventId> = writes
         .iter()
         .filter_map(|write| if let Write::Take { event_id, .. } = write { Some(event_id) } else { None })
@@ -63,31 +61,28 @@ pub(super) async fn write(
         };
         *answer = Ok(Written::NotTaken(refused));
     }
-    let mut script = Script::default();
+    let mut script = Script::new(db.engine());
     publishes::save_seq(given, &mut script);
     script.run(db).await
 }
 
 /// The claim that npm hubs make too: who wins it tells npm spokes.
-async fn tell_npm(db: &DatabaseConnection, id: &EventId, hub: &Uid, at: i64) -> Result<bool, DbErr> {
+async fn tell_npm(db: &Db<'_>, id: &EventId, hub: &Uid, at: i64) -> Result<bool, DbErr> {
     let sql =
         "UPDATE event_published SET consumed_hub = ?, hub = ? WHERE event_id = ? AND consumed_hub IS NULL";
-    let values = vec![time::text(at).into(), hub.as_str().into(), id.as_str().into()];
-    Ok(db.execute_raw(statement(sql, values)).await?.rows_affected() > 0)
+    let values = vec![time::value(at), hub.as_str().into(), id.as_str().into()];
+    Ok(db.run(sql, values).await? > 0)
 }
 
 /// The claim among our own hubs.
-async fn serve(db: &DatabaseConnection, id: &EventId, hub: &Uid, seq: u64) -> Result<bool, DbErr> {
+async fn serve(db: &Db<'_>, id: &EventId, hub: &Uid, seq: u64) -> Result<bool, DbErr> {
     let sql = "UPDATE event_published SET v1_hub = ?, seq = ? WHERE event_id = ? AND v1_hub IS NULL";
     let values = vec![hub.as_str().into(), signed(seq).into(), id.as_str().into()];
-    Ok(db.execute_raw(statement(sql, values)).await?.rows_affected() > 0)
+    Ok(db.run(sql, values).await? > 0)
 }
 
 /// Those of these events that are stored.
-pub(super) async fn find(
-    db: &DatabaseConnection,
-    ids: &[&EventId],
-) -> Result<HashMap<EventId, Found>, DbErr> {
+pub(super) async fn find(db: &Db<'_>, ids: &[&EventId]) -> Result<HashMap<EventId, Found>, DbErr> {
     let mut all = HashMap::with_capacity(ids.len());
     for piece in pieces(ids) {
         let sql = format!(
@@ -100,7 +95,7 @@ pub(super) async fn find(
         );
         let mut values: Vec<Value> = piece.iter().map(|id| id.as_str().into()).collect();
         fill(&mut values, piece.len(), 1);
-        for row in db.query_all_raw(statement(sql, values)).await? {
+        for row in db.rows(sql, values).await? {
             let event = event_of(&row)?;
             let found = Found {
                 published: row.try_get_by_index(7)?,

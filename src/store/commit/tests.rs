@@ -43,7 +43,7 @@ fn answering(id_text: &str, rid: &str) -> Event {
 
 #[tokio::test]
 async fn a_publish_is_stored_with_its_hub() {
-    let store = memory().await;
+    let store = fresh().await;
     let answer = one(&store, publish(answering("e", "none"), 7)).await;
     assert_eq!(code_of(&answer), code::RID_NOT_FOUND);
     let answer = one(&store, publish(event("e"), 7)).await;
@@ -57,7 +57,7 @@ async fn a_publish_is_stored_with_its_hub() {
 
 #[tokio::test]
 async fn publishing_twice_is_once() {
-    let store = memory().await;
+    let store = fresh().await;
     let content = r#"{"a":1,"b":[2.0,{"c":null,"d":""}]}"#;
     one(&store, publish(with_data("e", content), 7)).await.unwrap();
     let again = Event { timestamp: AT + 99, ..with_data("e", r#"{"b":[2,{"d":"","c":null}],"a":1.0}"#) };
@@ -69,7 +69,7 @@ async fn publishing_twice_is_once() {
 
 #[tokio::test]
 async fn a_conflict_names_the_field() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(event("root"), 1)).await.unwrap();
     one(&store, publish(event("e"), 2)).await.unwrap();
     let others = [
@@ -92,7 +92,7 @@ async fn a_conflict_names_the_field() {
 
 #[tokio::test]
 async fn twins_in_one_batch_are_the_first_and_its_duplicate_or_conflict() {
-    let store = memory().await;
+    let store = fresh().await;
     let answers = store
         .commit(vec![
             publish(event("e"), 1),
@@ -110,7 +110,7 @@ async fn twins_in_one_batch_are_the_first_and_its_duplicate_or_conflict() {
 
 #[tokio::test]
 async fn what_is_only_persisted_is_published_now() {
-    let store = memory().await;
+    let store = fresh().await;
     let early = time::text(AT - 5_000);
     let insert = format!(
         "INSERT INTO event (id, timestamp, domain, pid, name, data) \
@@ -127,7 +127,7 @@ async fn what_is_only_persisted_is_published_now() {
 
 #[tokio::test]
 async fn what_is_scheduled_stays_scheduled() {
-    let store = memory().await;
+    let store = fresh().await;
     let insert = "INSERT INTO event (id, domain, pid, name, data) \
                   VALUES ('e', 'orders', 'order-1', 'created', '{\"a\":1}'); \
                   INSERT INTO event_scheduled (event_id, scheduled) VALUES ('e', '2999-01-01 00:00:00')";
@@ -139,7 +139,7 @@ async fn what_is_scheduled_stays_scheduled() {
 
 #[tokio::test]
 async fn an_answer_needs_its_question_first() {
-    let store = memory().await;
+    let store = fresh().await;
     let answers = store
         .commit(vec![
             publish(answering("early", "root"), 1),
@@ -160,7 +160,7 @@ async fn an_answer_needs_its_question_first() {
 
 #[tokio::test]
 async fn of_256_publishes_three_bad_ones_are_refused_by_name() {
-    let store = memory().await;
+    let store = fresh().await;
     let trigger = "CREATE TRIGGER picky BEFORE INSERT ON event WHEN new.name = 'poison' \
                    BEGIN SELECT raise(ABORT, 'no poison here'); END";
     sql(&store, trigger).await;
@@ -188,7 +188,7 @@ async fn of_256_publishes_three_bad_ones_are_refused_by_name() {
 
 #[tokio::test]
 async fn a_batch_of_any_length_is_stored_in_its_order() {
-    let store = memory().await;
+    let store = fresh().await;
     let mut seq = 0;
     for length in [0, 1, 2, 3, 255, 256, 257, 1_000] {
         let batch: Vec<Write> = (0..length)
@@ -209,7 +209,7 @@ async fn a_batch_of_any_length_is_stored_in_its_order() {
 
 #[tokio::test]
 async fn of_two_finishes_one_wins() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit(vec![publish(event("e"), 1), publish(event("f"), 2), publish(event("g"), 3)]).await;
     let by = |consumer: &str, event_id: &str, outcome| {
         let seq = ["e", "f", "g"].iter().zip(1..).find(|(id, _)| **id == event_id).map_or(0, |(_, seq)| seq);
@@ -237,7 +237,7 @@ async fn of_two_finishes_one_wins() {
 
 #[tokio::test]
 async fn a_lost_claim_leaves_no_attempt() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit(vec![publish(event("e"), 1), finish("e", 1, Outcome::Success)]).await;
     let late = ended("e", 1, Outcome::Dead, "A", AT, Some(attempt("e", 1)));
     assert_eq!(code_of(&one(&store, late).await), code::CLAIM_LOST);
@@ -246,7 +246,7 @@ async fn a_lost_claim_leaves_no_attempt() {
 
 #[tokio::test]
 async fn an_attempt_of_no_event_is_refused_alone() {
-    let store = memory().await;
+    let store = fresh().await;
     let answers = store
         .commit(vec![
             Write::Attempt(attempt("nobody", 1)),
@@ -261,7 +261,7 @@ async fn an_attempt_of_no_event_is_refused_alone() {
 
 #[tokio::test]
 async fn deleting_an_event_deletes_what_hangs_on_it() {
-    let store = memory().await;
+    let store = fresh().await;
     let answers = store
         .commit(vec![
             publish(event("e"), 1),
@@ -281,7 +281,7 @@ async fn deleting_an_event_deletes_what_hangs_on_it() {
 
 #[tokio::test]
 async fn log_lines_are_cut_and_their_error_is_json() {
-    let store = memory().await;
+    let store = fresh().await;
     let line = |message: &str, error: &str| Write::Log {
         at: AT,
         agent: "A".repeat(100),

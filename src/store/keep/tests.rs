@@ -1,11 +1,11 @@
 use std::{sync::Arc, time::Duration};
 
-use super::*;
+use super::{super::sql::statement, *};
 use crate::{
     event::{Keep, Outcome, Pattern, Policy},
     store::{
         RemovedMark, Sweep, Swept, Write, Written,
-        tests::{AT, attempt, binding, event, finish, hub, id, memory, one, publish, sql, uid},
+        tests::{AT, attempt, binding, event, finish, fresh, hub, id, one, publish, sql, uid},
     },
 };
 
@@ -61,7 +61,7 @@ async fn sweep(store: &Store, ids: &[&str], policy: Policy, at: i64) -> Swept {
 
 #[tokio::test]
 async fn each_end_has_its_own_time() {
-    let store = memory().await;
+    let store = fresh().await;
     for (at, name) in (1..).zip(["good", "dead", "lapsed", "alone"]) {
         one(&store, publish(event(name), at)).await.unwrap();
     }
@@ -97,7 +97,7 @@ async fn each_end_has_its_own_time() {
 
 #[tokio::test]
 async fn what_somebody_is_to_get_waits() {
-    let store = memory().await;
+    let store = fresh().await;
     for (at, name) in (1..).zip(["pending", "tried", "claimed", "early"]) {
         one(&store, publish(event(name), at)).await.unwrap();
     }
@@ -120,7 +120,7 @@ async fn what_somebody_is_to_get_waits() {
 
 #[tokio::test]
 async fn what_a_named_group_wants_waits_for_it() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(event("both"), 1)).await.unwrap();
     one(&store, finish("both", 1, Outcome::Success)).await.unwrap();
     one(&store, publish(event("named"), 2)).await.unwrap();
@@ -158,7 +158,7 @@ async fn what_a_named_group_wants_waits_for_it() {
 
 #[tokio::test]
 async fn an_npm_claim_is_given_an_hour_and_is_unknown_then() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(event("npm"), 1)).await.unwrap();
     let at = AT + HOUR;
     sql(&store, &format!("UPDATE event_published SET consumed_spoke = '{}'", time::text(at))).await;
@@ -171,7 +171,7 @@ async fn an_npm_claim_is_given_an_hour_and_is_unknown_then() {
 
 #[tokio::test]
 async fn what_another_hub_serves_is_left_to_it() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(event("theirs"), 1)).await.unwrap();
     sql(&store, "UPDATE event_published SET v1_hub = 'HUB-9'").await;
     let policy = Policy { expire_after: hours(1), keep_orphan: hours(1), ..an_hour() };
@@ -182,7 +182,7 @@ async fn what_another_hub_serves_is_left_to_it() {
 
 #[tokio::test]
 async fn an_orphan_expires_once_and_has_its_outcome_then() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(event("alone"), 1)).await.unwrap();
     let policy = Policy { expire_after: hours(1), ..an_hour() };
     let swept = sweep(&store, &["alone"], policy, LATER).await;
@@ -201,7 +201,7 @@ async fn an_orphan_expires_once_and_has_its_outcome_then() {
 
 #[tokio::test]
 async fn what_is_answered_goes_with_its_answers_or_after_them() {
-    let store = memory().await;
+    let store = fresh().await;
     for (at, (name, rid)) in
         (1..).zip([("a", None), ("b", Some("a")), ("c", Some("b")), ("x", None), ("y", Some("x"))])
     {
@@ -219,7 +219,7 @@ async fn what_is_answered_goes_with_its_answers_or_after_them() {
 
 #[tokio::test]
 async fn a_row_tells_of_the_gap_in_the_same_transaction() {
-    let store = memory().await;
+    let store = fresh().await;
     for (at, name) in [(3, "a"), (5, "b"), (9, "c"), (12, "d")] {
         one(&store, publish(event(name), at)).await.unwrap();
         if name != "b" {
@@ -244,7 +244,7 @@ async fn a_row_tells_of_the_gap_in_the_same_transaction() {
 
 #[tokio::test]
 async fn rows_of_gaps_are_merged_and_still_tell_of_all_events() {
-    let store = memory().await;
+    let store = fresh().await;
     let gaps = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
                 INSERT INTO v1_removed (hub, domain, first_seq, last_seq, events) \
                 SELECT 'HUB-1', 'd' || (i % 4), i * 10, i * 10 + 5, 2 FROM n";
@@ -266,7 +266,7 @@ async fn rows_of_gaps_are_merged_and_still_tell_of_all_events() {
 
 #[tokio::test]
 async fn a_walk_meets_each_event_once_whatever_their_times() {
-    let store = memory().await;
+    let store = fresh().await;
     for number in 0..25_u64 {
         let at = AT + (number as i64 / 10);
         let event = crate::event::Event { timestamp: at, ..event(&format!("e{:02}", (number * 7) % 25)) };

@@ -9,9 +9,9 @@
 //!
 //! The distinct pids of a domain need none: they are skipped through in `event_log`.
 
-use sea_orm_migration::{
-    MigrationName, MigrationTrait, SchemaManager, async_trait, sea_orm::DbErr, sea_query::Index,
-};
+use sea_orm_migration::{MigrationName, MigrationTrait, SchemaManager, async_trait, sea_orm::DbErr};
+
+use super::shape::Wanted;
 
 pub(super) struct Migration;
 
@@ -21,26 +21,19 @@ impl MigrationName for Migration {
     }
 }
 
-/// Name, table and columns.
-type Wanted = (&'static str, &'static str, &'static [&'static str]);
-
-const INDEXES: [Wanted; 3] = [
-    ("event_domain", "event", &["domain", "timestamp"]),
-    // With the event's id the index alone answers.
-    ("event_cpid_log", "event_cpid", &["domain", "cpid", "event_id"]),
-    ("event_eid_log", "event_eid", &["eid", "event_id"]),
-];
-
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        for (name, table, columns) in INDEXES {
-            let mut index = Index::create().name(name).table(table).if_not_exists().take();
-            for column in columns {
-                index.col(*column);
-            }
-            manager.create_index(index).await?;
+        for index in INDEXES {
+            index.make(manager).await?;
         }
         Ok(())
     }
 }
+
+const INDEXES: [Wanted; 3] = [
+    Wanted::all("event_domain", "event", &["domain", "timestamp"]).not_on_mysql(),
+    // With the event's id the index alone answers.
+    Wanted::all("event_cpid_log", "event_cpid", &["domain", "cpid", "event_id"]).not_on_mysql(),
+    Wanted::all("event_eid_log", "event_eid", &["eid", "event_id"]).not_on_mysql(),
+];

@@ -1,12 +1,8 @@
 //! When events are due, to the millisecond: the npm stack's `event_scheduled` has whole seconds.
 
-use sea_orm_migration::{
-    MigrationName, MigrationTrait, SchemaManager, async_trait,
-    sea_orm::DbErr,
-    sea_query::{
-        ColumnDef, ConditionalStatement, Expr, ExprTrait, ForeignKey, ForeignKeyAction, Index, Table,
-    },
-};
+use sea_orm_migration::{MigrationName, MigrationTrait, SchemaManager, async_trait, sea_orm::DbErr};
+
+use super::shape::{Shape, Wanted, of_event};
 
 pub(super) struct Migration;
 
@@ -19,28 +15,14 @@ impl MigrationName for Migration {
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let mut event = ForeignKey::create()
-            .name("fk_v1_schedule_event")
-            .from("v1_schedule", "event_id")
-            .to("event", "id")
-            .on_delete(ForeignKeyAction::Cascade)
-            .take();
-        let schedules = Table::create()
-            .table("v1_schedule")
-            .if_not_exists()
-            .col(ColumnDef::new("event_id").string_len(64).not_null().primary_key())
-            .col(ColumnDef::new("due").big_integer().not_null())
-            .foreign_key(&mut event)
-            .take();
+        let shape = Shape::of(manager);
+        let columns = [shape.short("event_id").primary_key().take(), shape.number("due")];
+        let schedules = shape.table("v1_schedule", columns).foreign_key(&mut of_event("v1_schedule")).take();
         manager.create_table(schedules).await?;
-        // What is yet to run, whoever scheduled it. One index for both tables: `scheduled` is `due`, rounded up.
-        let open = Index::create()
-            .name("event_scheduled_open")
-            .table("event_scheduled")
-            .col("scheduled")
-            .if_not_exists()
-            .and_where(Expr::col("executed").is_null())
-            .take();
-        manager.create_index(open).await
+        OPEN.make(manager).await
     }
 }
+
+/// What is yet to run, whoever scheduled it. One index for both tables: `scheduled` is `due`, rounded up.
+const OPEN: Wanted = Wanted::all("event_scheduled_open", "event_scheduled", &["scheduled"])
+    .only("executed IS NULL", &["executed", "scheduled"]);

@@ -1,13 +1,9 @@
 //! Finds the rows of one certificate, and what is revoked.
 
-use sea_orm_migration::{
-    MigrationName, MigrationTrait, SchemaManager, async_trait,
-    sea_orm::DbErr,
-    sea_query::{ConditionalStatement, Expr, ExprTrait, Index},
-};
+use sea_orm_migration::{MigrationName, MigrationTrait, SchemaManager, async_trait, sea_orm::DbErr};
 
-/// The table's key begins with the version, so that it finds no id; and what is revoked is looked for every few
-/// seconds.
+use super::shape::Wanted;
+
 pub(super) struct Migration;
 
 impl MigrationName for Migration {
@@ -19,16 +15,16 @@ impl MigrationName for Migration {
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let by_id =
-            Index::create().name("certificate_id").table("certificate").col("id").if_not_exists().take();
-        let revoked = Index::create()
-            .name("certificate_revoked")
-            .table("certificate")
-            .col("revoked")
-            .and_where(Expr::col("revoked").is_not_null())
-            .if_not_exists()
-            .take();
-        manager.create_index(by_id).await?;
-        manager.create_index(revoked).await
+        for index in INDEXES {
+            index.make(manager).await?;
+        }
+        Ok(())
     }
 }
+
+/// The table's key begins with the version, so that it finds no id; and what is revoked is looked for every few
+/// seconds.
+const INDEXES: [Wanted; 2] = [
+    Wanted::all("certificate_id", "certificate", &["id"]),
+    Wanted::all("certificate_revoked", "certificate", &["revoked"]).only("revoked IS NOT NULL", &["revoked"]),
+];

@@ -3,11 +3,10 @@
 use sea_orm_migration::{
     MigrationName, MigrationTrait, SchemaManager, async_trait,
     sea_orm::DbErr,
-    sea_query::{
-        ColumnDef, ConditionalStatement, Expr, ExprTrait, ForeignKey, ForeignKeyAction, Index, Table,
-        TableCreateStatement,
-    },
+    sea_query::{ColumnDef, TableCreateStatement},
 };
+
+use super::shape::{Shape, Wanted, key, of_event};
 
 pub(super) struct Migration;
 
@@ -20,95 +19,81 @@ impl MigrationName for Migration {
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        for table in [groups(), outcomes(), retries()] {
+        let shape = Shape::of(manager);
+        for table in [groups(shape), outcomes(shape), retries(shape)] {
             manager.create_table(table).await?;
         }
-        let index = |name: &str, table: &'static str, columns: &[&'static str]| {
-            let mut index = Index::create().name(name.to_owned()).table(table).if_not_exists().take();
-            for column in columns {
-                index.col(*column);
-            }
-            index
-        };
-        // What waits for its next attempt, by time; and by pid, for groups that keep the order of keys.
-        manager.create_index(index("v1_retry_due", "v1_retry", &["hub", "grp", "due", "seq"])).await?;
-        manager.create_index(index("v1_retry_pid", "v1_retry", &["hub", "grp", "pid", "seq"])).await?;
-        // The highest round of a group, and all of its outcomes, to remove them.
-        manager.create_index(index("v1_outcome_round", "v1_outcome", &["grp", "round"])).await?;
-        // What is dead: counted by these alone.
-        let failed = index("event_published_failed", "event_published", &["v1_hub", "seq"])
-            .and_where(Expr::col("failed").is_not_null())
-            .and_where(Expr::col("success").is_null())
-            .take();
-        manager.create_index(failed).await?;
-        let dead = index("v1_outcome_dead", "v1_outcome", &["hub", "grp", "seq"])
-            .and_where(Expr::col("dead").is_not_null())
-            .take();
-        manager.create_index(dead).await
+        for index in INDEXES {
+            index.make(manager).await?;
+        }
+        Ok(())
     }
 }
 
+const INDEXES: [Wanted; 5] = [
+    // What waits for its next attempt, by time; and by pid, for groups that keep the order of keys.
+    Wanted::all("v1_retry_due", "v1_retry", &["hub", "grp", "due", "seq"]),
+    Wanted::all("v1_retry_pid", "v1_retry", &["hub", "grp", "pid", "seq"]),
+    // The highest round of a group, and all of its outcomes, to remove them.
+    Wanted::all("v1_outcome_round", "v1_outcome", &["grp", "round"]),
+    // What is dead: counted by these alone.
+    Wanted::all("event_published_failed", "event_published", &["v1_hub", "seq"])
+        .only("failed IS NOT NULL AND success IS NULL", &["v1_hub", "failed", "success", "seq"]),
+    Wanted::all("v1_outcome_dead", "v1_outcome", &["hub", "grp", "seq"])
+        .only("dead IS NOT NULL", &["hub", "grp", "dead", "seq"]),
+];
+
 /// One row per named group, and one for the default group once it has settings.
-fn groups() -> TableCreateStatement {
-    Table::create()
-        .table("v1_group")
-        .if_not_exists()
-        .col(ColumnDef::new("name").string_len(64).not_null().primary_key())
-        .col(ColumnDef::new("settings").text().not_null())
+fn groups(shape: Shape) -> TableCreateStatement {
+    let columns = [
+        shape.short("name").primary_key().take(),
+        shape.text("settings"),
         // Outcomes of earlier rounds don't count: `seek` begins the next.
-        .col(ColumnDef::new("round").integer().not_null().default(1))
-        .col(ColumnDef::new("created").date_time().not_null())
-        .take()
+        ColumnDef::new("round").integer().not_null().default(1).take(),
+        shape.moment("created").not_null().take(),
+    ];
+    shape.table("v1_group", columns)
 }
 
 /// Outcomes of named groups; of the default group only those that a redrive took out of `event_published`.
-fn outcomes() -> TableCreateStatement {
-    Table::create()
-        .table("v1_outcome")
-        .if_not_exists()
-        .col(ColumnDef::new("event_id").string_len(64).not_null())
-        .col(ColumnDef::new("grp").string_len(64).not_null())
-        .col(ColumnDef::new("round").integer().not_null())
-        .col(ColumnDef::new("hub").string_len(64).not_null())
-        .col(ColumnDef::new("seq").big_integer().not_null())
+fn outcomes(shape: Shape) -> TableCreateStatement {
+    let columns = [
+        shape.short("event_id"),
+        shape.short("grp"),
+        ColumnDef::new("round").integer().not_null().take(),
+        shape.short("hub"),
+        shape.number("seq"),
         // `success`, `dead` or `expired`.
-        .col(ColumnDef::new("outcome").string_len(8).not_null())
-        .col(ColumnDef::new("consumer").string_len(64).not_null())
-        .col(ColumnDef::new("ended").date_time().not_null())
+        shape.ascii("outcome", 8).not_null().take(),
+        shape.short("consumer"),
+        shape.moment("ended").not_null().take(),
         // As `ended`, if the event is dead in this group and wasn't redriven: what the index of the dead goes by.
-        .col(ColumnDef::new("dead").date_time())
-        .primary_key(Index::create().col("event_id").col("grp").col("round"))
-        .foreign_key(&mut of_event("fk_v1_outcome_event", "v1_outcome"))
-        .extra("WITHOUT ROWID")
+        shape.moment("dead"),
+    ];
+    shape
+        .table_in_key("v1_outcome", columns)
+        .primary_key(&mut key(&["event_id", "grp", "round"]))
+        .foreign_key(&mut of_event("v1_outcome"))
         .take()
 }
 
 /// Events that wait for a time before their next attempt. Everything else about what waits is told by cursors.
-fn retries() -> TableCreateStatement {
-    Table::create()
-        .table("v1_retry")
-        .if_not_exists()
-        .col(ColumnDef::new("event_id").string_len(64).not_null())
-        .col(ColumnDef::new("grp").string_len(64).not_null())
-        .col(ColumnDef::new("hub").string_len(64).not_null())
-        .col(ColumnDef::new("seq").big_integer().not_null())
-        .col(ColumnDef::new("pid").string_len(64).not_null())
-        .col(ColumnDef::new("round").integer().not_null())
+fn retries(shape: Shape) -> TableCreateStatement {
+    let columns = [
+        shape.short("event_id"),
+        shape.short("grp"),
+        shape.short("hub"),
+        shape.number("seq"),
+        shape.short("pid"),
+        ColumnDef::new("round").integer().not_null().take(),
         // Of this round, so far.
-        .col(ColumnDef::new("attempts").integer().not_null())
+        ColumnDef::new("attempts").integer().not_null().take(),
         // In milliseconds since 1970.
-        .col(ColumnDef::new("due").big_integer().not_null())
-        .primary_key(Index::create().col("event_id").col("grp"))
-        .foreign_key(&mut of_event("fk_v1_retry_event", "v1_retry"))
-        .extra("WITHOUT ROWID")
-        .take()
-}
-
-fn of_event(name: &str, table: &'static str) -> sea_orm_migration::sea_query::ForeignKeyCreateStatement {
-    ForeignKey::create()
-        .name(name.to_owned())
-        .from(table, "event_id")
-        .to("event", "id")
-        .on_delete(ForeignKeyAction::Cascade)
+        shape.number("due"),
+    ];
+    shape
+        .table_in_key("v1_retry", columns)
+        .primary_key(&mut key(&["event_id", "grp"]))
+        .foreign_key(&mut of_event("v1_retry"))
         .take()
 }

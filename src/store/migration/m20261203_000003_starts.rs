@@ -2,10 +2,10 @@
 //! what is offered stays so.
 
 use sea_orm_migration::{
-    MigrationName, MigrationTrait, SchemaManager, async_trait,
-    sea_orm::DbErr,
-    sea_query::{ColumnDef, Index, Table},
+    MigrationName, MigrationTrait, SchemaManager, async_trait, sea_orm::DbErr, sea_query::ColumnDef,
 };
+
+use super::shape::{Shape, key};
 
 pub(super) struct Migration;
 
@@ -18,15 +18,14 @@ impl MigrationName for Migration {
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let starts = Table::create()
-            .table("v1_binding_start")
-            .if_not_exists()
-            .col(ColumnDef::new("binding_id").big_integer().not_null())
-            .col(ColumnDef::new("place").integer().not_null())
-            .col(ColumnDef::new("domain").string_len(64).not_null())
-            .col(ColumnDef::new("start_seq").big_integer().not_null())
-            .primary_key(Index::create().col("binding_id").col("place"))
-            .take();
-        manager.create_table(starts).await
+        let shape = Shape::of(manager);
+        let columns = [
+            shape.number("binding_id"),
+            ColumnDef::new("place").integer().not_null().take(),
+            shape.short("domain"),
+            shape.number("start_seq"),
+        ];
+        let starts = shape.table("v1_binding_start", columns);
+        manager.create_table(starts.clone().primary_key(&mut key(&["binding_id", "place"])).take()).await
     }
 }

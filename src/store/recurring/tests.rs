@@ -15,7 +15,7 @@ async fn make(store: &Store, name: &str) {
 
 #[tokio::test]
 async fn they_are_listed_by_name_page_by_page() {
-    let store = memory().await;
+    let store = fresh().await;
     for name in ["c", "a", "b"] {
         make(&store, name).await;
     }
@@ -30,10 +30,10 @@ async fn they_are_listed_by_name_page_by_page() {
 
 #[tokio::test]
 async fn what_is_due_is_found_by_its_index() {
-    let store = memory().await;
+    let store = fresh().await;
     let sql = "EXPLAIN QUERY PLAN SELECT name, due, octet_length(data) FROM v1_recurring \
                WHERE due <= 5 AND NOT paused ORDER BY due, name LIMIT 9";
-    let rows = store.writer.raw().query_all_raw(statement(sql, Vec::new())).await.unwrap();
+    let rows = store.writer.raw().rows(sql, Vec::new()).await.unwrap();
     let plan: Vec<String> = rows.iter().map(|row| row.try_get_by_index(3).unwrap()).collect();
     assert!(plan[0].contains("v1_recurring_due"), "{plan:?}");
 }

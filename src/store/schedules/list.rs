@@ -1,12 +1,13 @@
 //! What waits for its time, page by page.
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     super::{
         Store, StoreError,
+        engine::Ask,
         page::{ScheduleKey, schedules_query},
-        sql::{refused, signed, statement},
+        sql::{refused, signed},
         time,
     },
     DUE, MAX_DUE, rounded_up,
@@ -45,7 +46,7 @@ impl Store {
         let looked_at = if query.domain.is_none() && query.name.is_none() { limit } else { LOOKED_AT };
         let read = async {
             let (sql, values) = list_query(query, after.as_ref(), looked_at.saturating_add(1));
-            let rows = self.readers.query_all_raw(statement(sql, values)).await?;
+            let rows = self.readers.rows(sql, values).await?;
             rows.iter().map(row_of).collect::<Result<Vec<_>, DbErr>>()
         };
         let mut rows = read.await.map_err(refused("list what is scheduled"))?;
@@ -97,7 +98,7 @@ pub(in super::super) fn list_query(
     limit: usize,
 ) -> (String, Vec<Value>) {
     let mut sql = format!(
-        "SELECT CAST(s.scheduled AS TEXT), s.event_id, {DUE}, e.domain, e.name, e.pid, e.rid FROM event_scheduled s \
+        "SELECT @moment_text(s.scheduled), s.event_id, {DUE}, e.domain, e.name, e.pid, e.rid FROM event_scheduled s \
          JOIN event e ON e.id = s.event_id LEFT JOIN v1_schedule v ON v.event_id = s.event_id \
          WHERE s.executed IS NULL AND {DUE} IS NOT NULL"
     );
@@ -106,16 +107,16 @@ pub(in super::super) fn list_query(
         let from = from.clamp(0, MAX_DUE);
         // Of one with decimals, which others may write, the second lies below.
         sql.push_str(&format!(" AND s.scheduled >= ? AND {DUE} >= ?"));
-        values.extend([time::seconds(from).into(), from.into()]);
+        values.extend([time::value((from - from % 1_000 - 1_000).max(0)), from.into()]);
     }
     if let Some(to) = query.to {
         let to = to.clamp(0, MAX_DUE);
         sql.push_str(&format!(" AND s.scheduled <= ? AND {DUE} < ?"));
-        values.extend([rounded_up(to.saturating_add(1_000)).into(), to.into()]);
+        values.extend([rounded_up(to.saturating_add(1_000)), to.into()]);
     }
     if let Some(ScheduleKey { scheduled, due, id, .. }) = after {
         sql.push_str(&format!(
-            " AND s.scheduled >= ? AND (s.scheduled > ? OR {DUE} > ? OR ({DUE} = ? AND s.event_id > ?))"
+            " AND s.scheduled >= @moment(?) AND (s.scheduled > @moment(?) OR {DUE} > ? OR ({DUE} = ? AND s.event_id > ?))"
         ));
         let scheduled = || Value::from(scheduled.as_str());
         values.extend([scheduled(), scheduled(), (*due).into(), (*due).into(), id.as_str().into()]);

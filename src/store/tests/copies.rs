@@ -47,7 +47,7 @@ async fn a_copy_that_nobody_waits_for_any_more_ends() {
 
 #[tokio::test]
 async fn memory_has_no_file_to_copy() {
-    let store = memory().await;
+    let store = fresh().await;
     assert_eq!(store.bytes().await.unwrap(), None);
     let folder = tempfile::tempdir().unwrap();
     let error = store.snapshot(&folder.path().join("copy.db")).await.unwrap_err();

@@ -34,7 +34,7 @@ async fn foreign(store: &Store, id: &str, published: Option<i64>) {
 
 #[tokio::test]
 async fn the_order_of_dispatch_decides_which_is_first() {
-    let store = memory().await;
+    let store = fresh().await;
     let at = u64::try_from(AT).unwrap() * 1_000;
     foreign(&store, "stored", None).await;
     foreign(&store, "npm", Some(5)).await;
@@ -61,7 +61,7 @@ async fn the_order_of_dispatch_decides_which_is_first() {
 
 #[tokio::test]
 async fn what_waits_for_its_time_is_not_dispatched() {
-    let store = memory().await;
+    let store = fresh().await;
     foreign(&store, "later", Some(0)).await;
     sql(
         &store,
@@ -80,7 +80,7 @@ async fn what_waits_for_its_time_is_not_dispatched() {
 
 #[tokio::test]
 async fn the_first_answer_is_found_by_its_rid() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit(vec![publish(event("question"), 1)]).await;
     assert_eq!(store.first_answer(&id("question")).await.unwrap(), None);
     let answers = vec![
@@ -93,7 +93,7 @@ async fn the_first_answer_is_found_by_its_rid() {
 
 #[tokio::test]
 async fn the_standing_of_an_event_is_its_outcome_once_it_has_one() {
-    let store = memory().await;
+    let store = fresh().await;
     let standing = async |id_text: &str| store.standing(&id(id_text)).await.unwrap();
     foreign(&store, "stored", None).await;
     foreign(&store, "npm", Some(1)).await;
@@ -128,7 +128,7 @@ async fn the_standing_of_an_event_is_its_outcome_once_it_has_one() {
 
 #[tokio::test]
 async fn waits_look_by_an_index() {
-    let store = memory().await;
+    let store = fresh().await;
     let names = [event("x").name];
     let (sql, values) = super::super::first::of_process(&event("x").domain, &event("x").pid, &names, 1);
     let log = plan(&store, sql, values).await;

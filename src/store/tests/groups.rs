@@ -20,7 +20,7 @@ fn dead_in(group: &str) -> DeadQuery {
 
 #[tokio::test]
 async fn a_page_that_finds_nothing_ends_early_and_says_how_far_it_came() {
-    let store = memory().await;
+    let store = fresh().await;
     some(&store, 1..=250).await;
     let done = (1..=240).map(|n| in_group(finish(&format!("e{n}"), n, Outcome::Success), "mail", 1, false));
     store.commit(done.collect()).await;
@@ -53,7 +53,7 @@ async fn a_page_that_finds_nothing_ends_early_and_says_how_far_it_came() {
 
 #[tokio::test]
 async fn retries_come_by_time_and_the_next_is_told() {
-    let store = memory().await;
+    let store = fresh().await;
     some(&store, 1..=6).await;
     let due = [(1, 30), (2, 10), (3, 20), (4, 20), (5, 40), (6, 90)];
     for group in ["", "mail"] {
@@ -79,7 +79,7 @@ async fn retries_come_by_time_and_the_next_is_told() {
 
 #[tokio::test]
 async fn dead_events_are_listed_page_by_page_with_their_reason() {
-    let store = memory().await;
+    let store = fresh().await;
     let none = store.dead_page(&hub(), &dead_in("mail"), "", 2).await.unwrap_err();
     assert_eq!(none.code(), crate::event::code::GROUP_NOT_FOUND);
     let settings = crate::wire::GroupSettings::default();
@@ -133,7 +133,7 @@ async fn dead_events_are_listed_page_by_page_with_their_reason() {
 
 #[tokio::test]
 async fn a_page_of_dead_events_fits_into_a_record() {
-    let store = memory().await;
+    let store = fresh().await;
     some(&store, 1..=40).await;
     let dead = (1..=40).map(|n| {
         let id = format!("e{n}");
@@ -150,7 +150,7 @@ async fn a_page_of_dead_events_fits_into_a_record() {
 
 #[tokio::test]
 async fn pids_that_hold_back_others_are_told_once_for_each_event_that_does() {
-    let store = memory().await;
+    let store = fresh().await;
     some(&store, 1..=8).await;
     let mut batch: Vec<Write> =
         [4, 1, 2].into_iter().map(|n| retry(&format!("e{n}"), n, "mail", (1, 1), 9)).collect();
@@ -184,7 +184,7 @@ async fn pids_that_hold_back_others_are_told_once_for_each_event_that_does() {
 
 #[tokio::test]
 async fn a_trace_tells_of_each_group_that_wants_the_event() {
-    let store = memory().await;
+    let store = fresh().await;
     some(&store, 1..=2).await;
     let groups = async || {
         let (_, trace) = store.trace(&id("e1")).await.unwrap().unwrap();
@@ -223,7 +223,7 @@ async fn a_trace_tells_of_each_group_that_wants_the_event() {
 
 #[tokio::test]
 async fn what_a_group_is_not_done_with_is_told() {
-    let store = memory().await;
+    let store = fresh().await;
     some(&store, 1..=4).await;
     let ids: Vec<EventId> = ["e1", "e2", "e3", "e4", "nobody"].map(id).into();
     let unfinished = async || {

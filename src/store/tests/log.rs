@@ -71,7 +71,7 @@ async fn persist(store: &Store, id: &str, timestamp: i64) {
 
 #[tokio::test]
 async fn a_log_is_in_order_of_time_then_number_then_id() {
-    let store = memory().await;
+    let store = fresh().await;
     store
         .commit(vec![
             publish(at("b", AT + 1), 1),
@@ -93,7 +93,7 @@ async fn a_log_is_in_order_of_time_then_number_then_id() {
 
 #[tokio::test]
 async fn an_event_is_found_by_what_it_is_associated_with() {
-    let store = memory().await;
+    let store = fresh().await;
     let users = |id_text: &str, timestamp| Event { domain: domain("users"), ..at(id_text, timestamp) };
     store
         .commit(vec![
@@ -125,7 +125,7 @@ async fn an_event_is_found_by_what_it_is_associated_with() {
 
 #[tokio::test]
 async fn names_and_times_narrow_a_log() {
-    let store = memory().await;
+    let store = fresh().await;
     let names = ["created", "paid", "created", "sent", "paid"];
     let events = names.iter().enumerate().map(|(n, name)| {
         let ms = i64::try_from(n).unwrap();
@@ -148,7 +148,7 @@ async fn names_and_times_narrow_a_log() {
 
 #[tokio::test]
 async fn what_waits_for_its_time_is_in_no_log() {
-    let store = memory().await;
+    let store = fresh().await;
     persist(&store, "later", AT).await;
     persist(&store, "ran", AT + 1).await;
     sql(
@@ -172,7 +172,7 @@ async fn what_waits_for_its_time_is_in_no_log() {
 
 #[tokio::test]
 async fn a_token_of_another_query_is_refused() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit(vec![publish(event("a"), 1), publish(event("b"), 2)]).await;
     let (_, next) = store.log_page(&of_process(), None, 1, 1_000).await.unwrap();
     for other in [
@@ -195,7 +195,7 @@ async fn a_token_of_another_query_is_refused() {
 
 #[tokio::test]
 async fn the_pids_of_a_domain_rise_and_come_in_pages() {
-    let store = memory().await;
+    let store = fresh().await;
     let mut seq = 0;
     let mut publishes = Vec::new();
     for number in [3, 1, 2, 10] {
@@ -225,7 +225,7 @@ async fn the_pids_of_a_domain_rise_and_come_in_pages() {
 
 #[tokio::test]
 async fn a_page_of_pids_fits_a_record() {
-    let store = memory().await;
+    let store = fresh().await;
     // Each character is two in JSON.
     let publishes = (0..600).map(|n| {
         let pid = pid(&format!("{n:03}{}", "\\".repeat(61)));
@@ -239,7 +239,7 @@ async fn a_page_of_pids_fits_a_record() {
 
 #[tokio::test]
 async fn each_form_is_served_by_an_index() {
-    let store = memory().await;
+    let store = fresh().await;
     let domain = domain("orders");
     let forms: [(LogOf, &str); 5] = [
         (

@@ -8,6 +8,10 @@ use std::sync::{
 use super::*;
 use crate::wire::LogOf;
 
+async fn memory() -> Store {
+    file(&StoreConfig::new(Place::Memory)).await
+}
+
 #[tokio::test]
 async fn it_is_opened_and_closed_as_a_file_is() {
     let store = memory().await;

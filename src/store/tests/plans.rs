@@ -26,7 +26,7 @@ const MANY: &str = "
 
 #[tokio::test]
 async fn the_reads_of_groups_use_their_indexes() {
-    let store = memory().await;
+    let store = fresh().await;
     for is_analyzed in [false, true] {
         if is_analyzed {
             sql(&store, MANY).await;

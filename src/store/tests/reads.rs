@@ -8,7 +8,7 @@ fn sized(id_text: &str, bytes: usize) -> Event {
 
 #[tokio::test]
 async fn pages_end_by_bytes_and_hold_at_least_one() {
-    let store = memory().await;
+    let store = fresh().await;
     let sizes = [100, 100, 5_000, 100, 2_000];
     let events =
         sizes.iter().enumerate().map(|(n, size)| publish(sized(&format!("e{n}"), *size), n as u64 + 1));
@@ -30,7 +30,7 @@ async fn pages_end_by_bytes_and_hold_at_least_one() {
 
 #[tokio::test]
 async fn open_pages_hold_what_has_no_outcome_with_its_attempts() {
-    let store = memory().await;
+    let store = fresh().await;
     store.register_hub(&hub_row("HUB-2")).await.unwrap();
     let elsewhere =
         Write::Publish { event: event("h2"), seq: 2, publisher: uid("S"), hub: uid("HUB-2"), expect: None };
@@ -57,7 +57,7 @@ async fn open_pages_hold_what_has_no_outcome_with_its_attempts() {
 
 #[tokio::test]
 async fn a_trace_tells_what_became_of_an_event() {
-    let store = memory().await;
+    let store = fresh().await;
     let state = async |id_text: &str| store.trace(&id(id_text)).await.unwrap().unwrap().1.state;
     assert!(store.trace(&id("nobody")).await.unwrap().is_none());
 
@@ -98,7 +98,7 @@ async fn a_trace_tells_what_became_of_an_event() {
 
 #[tokio::test]
 async fn a_trace_shows_the_last_twenty_attempts_oldest_first() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(event("e"), 1)).await.unwrap();
     store.commit((1..=25).map(|number| Write::Attempt(attempt("e", number))).collect()).await;
     let (_, trace) = store.trace(&id("e")).await.unwrap().unwrap();
@@ -108,7 +108,7 @@ async fn a_trace_shows_the_last_twenty_attempts_oldest_first() {
 
 #[tokio::test]
 async fn a_trace_shows_the_attempts_of_a_group_however_many_another_one_has() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(event("e"), 1)).await.unwrap();
     let of = |group: &str, number| Write::Attempt(AttemptRow { group: group.into(), ..attempt("e", number) });
     let shown = async || {
@@ -137,7 +137,7 @@ async fn a_trace_shows_the_attempts_of_a_group_however_many_another_one_has() {
 
 #[tokio::test]
 async fn open_pages_leave_out_what_the_patterns_rule_out() {
-    let store = memory().await;
+    let store = fresh().await;
     let names = ["orders", "orders.eu", "orders.eu.de", "mail"].into_iter().enumerate();
     let events = names.map(|(n, domain)| {
         let domain = Domain::parse(domain).unwrap();
@@ -166,7 +166,7 @@ pub(super) async fn plan(store: &Store, text: String, values: Vec<sea_orm::Value
 
 #[tokio::test]
 async fn the_hot_reads_use_their_indexes() {
-    let store = memory().await;
+    let store = fresh().await;
     let attempts = plan(&store, "SELECT count(*) FROM v1_attempt WHERE event_id = 'e'".into(), vec![]).await;
     assert!(attempts.contains("v1_attempt_event"), "{attempts}");
     let answers = plan(&store, "UPDATE event SET rid = NULL WHERE rid = 'e'".into(), vec![]).await;

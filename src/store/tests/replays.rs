@@ -14,7 +14,7 @@ fn of(domain: &str, seq: u64) -> Write {
 
 #[tokio::test]
 async fn pages_follow_the_numbers_whatever_became_of_the_events() {
-    let store = memory().await;
+    let store = fresh().await;
     for seq in [5, 7, 8, 9] {
         one(&store, of("orders", seq)).await.unwrap();
     }
@@ -30,7 +30,7 @@ async fn pages_follow_the_numbers_whatever_became_of_the_events() {
 
 #[tokio::test]
 async fn a_rare_pattern_is_looked_for_in_steps() {
-    let store = memory().await;
+    let store = fresh().await;
     sql(
         &store,
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10100) \
@@ -49,7 +49,7 @@ async fn a_rare_pattern_is_looked_for_in_steps() {
 
 #[tokio::test]
 async fn an_event_has_a_place_once_it_is_dispatched() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, of("orders", 5)).await.unwrap();
     sql(&store, "INSERT INTO event (id, domain, pid, name, data) VALUES ('stored', 'd', 'p', 'n', '1')")
         .await;
@@ -60,7 +60,7 @@ async fn an_event_has_a_place_once_it_is_dispatched() {
 
 #[tokio::test]
 async fn each_page_is_found_by_the_index() {
-    let store = memory().await;
+    let store = fresh().await;
     for (domain, name) in [("*", "*"), ("orders", "created"), ("orders.>", "*.created")] {
         let patterns = (&Pattern::parse(domain).unwrap(), &Pattern::parse(name).unwrap());
         let (tail, values) = replay::tail(&hub(), (0, 9), patterns);
@@ -78,7 +78,7 @@ async fn remove(store: &Store, domain: &str, hub: &str, (first, last): (u64, u64
 
 #[tokio::test]
 async fn what_was_removed_above_a_number_is_told_once_per_domain() {
-    let store = memory().await;
+    let store = fresh().await;
     assert_eq!(store.removed(&hub(), 0).await.unwrap(), []);
     remove(&store, "orders", "HUB-1", (5, 9), 2).await;
     remove(&store, "invoices", "HUB-1", (3, 12), 4).await;

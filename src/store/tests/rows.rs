@@ -5,7 +5,7 @@ use crate::pki::{CertificateRow, CertificateRows};
 
 #[tokio::test]
 async fn each_registration_raises_the_epoch_and_reopens_the_hub() {
-    let store = memory().await;
+    let store = fresh().await;
     store.hub_quit(&hub()).await.unwrap();
     let moved = HubRow { external_ip: "10.0.0.9".into(), ..hub_row("HUB-1") };
     assert_eq!(store.register_hub(&moved).await.unwrap(), 2);
@@ -23,7 +23,7 @@ async fn each_registration_raises_the_epoch_and_reopens_the_hub() {
 
 #[tokio::test]
 async fn binding_twice_is_binding_once() {
-    let store = memory().await;
+    let store = fresh().await;
     let first = one(&store, Write::Bind(binding("", "orders.>", "*", 5))).await.unwrap();
     let again = one(&store, Write::Bind(binding("", "orders.>", "*", 9))).await.unwrap();
     assert_eq!(first, again);
@@ -40,7 +40,7 @@ async fn binding_twice_is_binding_once() {
 
 #[tokio::test]
 async fn a_new_binding_sends_the_cursors_of_its_group_back() {
-    let store = memory().await;
+    let store = fresh().await;
     let cursor = |group: &str, seq| Write::Cursor { hub: hub(), group: group.into(), seq };
     assert_eq!(store.cursor(&hub(), "").await.unwrap(), None);
     store.commit(vec![cursor("", 3), cursor("", 100), cursor("mail", 100)]).await;
@@ -58,7 +58,7 @@ async fn a_new_binding_sends_the_cursors_of_its_group_back() {
 
 #[tokio::test]
 async fn a_binding_that_is_no_pattern_is_named() {
-    let store = memory().await;
+    let store = fresh().await;
     sql(&store, "INSERT INTO v1_binding (id, grp, domain, name, start_seq) VALUES (4, '', '>.a', '*', 0)")
         .await;
     let error = store.bindings().await.unwrap_err();
@@ -85,7 +85,7 @@ fn certificate(id: &str, cert: &str) -> CertificateRow {
 
 #[tokio::test]
 async fn certificates_make_room_for_their_successors() {
-    let store = memory().await;
+    let store = fresh().await;
     assert!(store.insert(certificate("A", "first")).await.unwrap());
     assert!(!store.insert(certificate("A", "late")).await.unwrap());
     assert_eq!(store.current("A").await.unwrap(), Some(certificate("A", "first")));
@@ -104,7 +104,7 @@ async fn certificates_make_room_for_their_successors() {
 
 #[tokio::test]
 async fn a_revoked_certificate_is_not_current() {
-    let store = memory().await;
+    let store = fresh().await;
     let revoked = CertificateRow { revoked: Some(1_790_000_000), ..certificate("A", "first") };
     store.insert(revoked.clone()).await.unwrap();
     assert_eq!(store.current("A").await.unwrap(), None);
@@ -132,7 +132,7 @@ async fn log_rows(store: &Store) -> i64 {
 
 #[tokio::test]
 async fn a_leaf_takes_the_place_of_the_one_before_unless_it_is_refused() {
-    let store = memory().await;
+    let store = fresh().await;
     let place = async |cert: &str, refuse: bool| {
         let mut seen = Vec::new();
         let placed = store.place_leaf(leaf("A", cert, 2_000), 1_000, line(), |rows| {
@@ -166,7 +166,7 @@ async fn a_leaf_takes_the_place_of_the_one_before_unless_it_is_refused() {
 
 #[tokio::test]
 async fn revoking_takes_all_that_holds_and_the_next_look_sees_it() {
-    let store = memory().await;
+    let store = fresh().await;
     for (cert, end) in [("first", 500), ("second", 2_000), ("third", 3_000)] {
         store.place_leaf(leaf("A", cert, end), 100, line(), |_| Ok::<_, ()>(())).await.unwrap().unwrap();
     }

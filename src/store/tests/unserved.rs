@@ -42,17 +42,17 @@ async fn collected(store: &Store, ids: &[&str]) -> Vec<CollectedAs> {
 
 #[tokio::test]
 async fn the_first_start_is_marked_once() {
-    let store = memory().await;
+    let store = fresh().await;
     let first = store.first_start().await.unwrap();
     assert!(first.is_some_and(|first| first <= time::now()));
-    sql(&store, "UPDATE v1_marker SET at = 7").await;
+    sql(&store, "UPDATE v1_marker SET at = 7123").await;
     store.register_hub(&hub_row("HUB-2")).await.unwrap();
-    assert_eq!(store.first_start().await.unwrap(), Some(7));
+    assert_eq!(store.first_start().await.unwrap(), Some(7_000), "its second, since npm's times have no more");
 }
 
 #[tokio::test]
 async fn pages_have_what_nobody_has_in_its_order() {
-    let store = memory().await;
+    let store = fresh().await;
     for (id, ago) in [("c", 30), ("a", 40), ("b", 40), ("young", 1), ("later", 50), ("d", 20)] {
         written(&store, id, ago).await;
     }
@@ -73,7 +73,7 @@ async fn pages_have_what_nobody_has_in_its_order() {
 
 #[tokio::test]
 async fn each_is_collected_once_and_what_is_wrong_is_said() {
-    let store = memory().await;
+    let store = fresh().await;
     for id in ["a", "b", "odd", "later", "done"] {
         written(&store, id, 20).await;
     }

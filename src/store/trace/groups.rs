@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDateTime;
-use sea_orm::{ConnectionTrait, DbErr, Value};
+use sea_orm::{DbErr, Value};
 
 use super::super::{
     Store, StoreError,
-    sql::{refused, statement},
+    engine::{Ask, small},
+    sql::refused,
     time,
 };
 use crate::{
@@ -75,9 +76,9 @@ impl Store {
         let mut all: BTreeMap<String, Rows> = BTreeMap::new();
         let of = || -> Vec<Value> { vec![id.as_str().into()] };
         let outcomes = "SELECT grp, round, outcome, consumer, ended FROM v1_outcome WHERE event_id = ? ORDER BY grp, round";
-        for row in self.readers.query_all_raw(statement(outcomes, of())).await? {
+        for row in self.readers.rows(outcomes, of()).await? {
             let ended = (
-                row.try_get_by_index(1)?,
+                small(&row, 1)?,
                 row.try_get_by_index(2)?,
                 row.try_get_by_index(3)?,
                 row.try_get_by_index(4)?,
@@ -86,14 +87,14 @@ impl Store {
             rows.before.extend(rows.ended.replace(ended));
         }
         let retries = "SELECT grp, round, attempts, due FROM v1_retry WHERE event_id = ?";
-        for row in self.readers.query_all_raw(statement(retries, of())).await? {
-            let waits = (row.try_get_by_index(1)?, row.try_get_by_index(2)?, row.try_get_by_index(3)?);
+        for row in self.readers.rows(retries, of()).await? {
+            let waits = (small(&row, 1)?, small(&row, 2)?, row.try_get_by_index(3)?);
             all.entry(row.try_get_by_index(0)?).or_default().waits = Some(waits);
         }
         let attempts = "SELECT grp, round, count(*) FROM v1_attempt WHERE event_id = ? GROUP BY grp, round ORDER BY grp, round";
-        for row in self.readers.query_all_raw(statement(attempts, of())).await? {
+        for row in self.readers.rows(attempts, of()).await? {
             let rows = all.entry(row.try_get_by_index(0)?).or_default();
-            rows.attempts.insert(row.try_get_by_index(1)?, row.try_get_by_index(2)?);
+            rows.attempts.insert(small(&row, 1)?, small(&row, 2)?);
         }
         Ok(all)
     }

@@ -2,17 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     super::{
         super::{
             Due, Ran, Recurred, StoreError, Written,
+            engine::Ask,
             recurring::{Row, WITH_DATA, occurrence_id},
-            sql::{Script, fill, marks, pieces, rounded, rows_of, signed, statement},
+            sql::{Script, fill, marks, pieces, rounded, rows_of, signed},
+            writer::Db,
         },
         Answer, known,
-        publishes::{self, Clock, insert_events, insert_published, save_seq},
+        publishes::{self, insert_events, insert_published, save_seq},
     },
     clock, log, read,
 };
@@ -47,7 +49,7 @@ struct Run {
 
 /// Runs those of the schedules that are due by the database's clock.
 pub(super) async fn due(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     names: &[RecurringName],
     places: &[(u64, i64)],
     hub: &Uid,
@@ -67,7 +69,7 @@ pub(super) async fn due(
             steps.extend(step(row, data, now, room));
         }
         let runs = runs(db, &steps, &mut places).await?;
-        let mut script = Script::default();
+        let mut script = Script::new(db.engine());
         for step in &steps {
             advance(&mut script, step, hub, now);
         }
@@ -79,7 +81,7 @@ pub(super) async fn due(
 }
 
 /// Those that are due, with their data. The database decides what time it is.
-async fn find(db: &DatabaseConnection, names: &[RecurringName], now: i64) -> Result<Vec<(Row, Data)>, DbErr> {
+async fn find(db: &Db<'_>, names: &[RecurringName], now: i64) -> Result<Vec<(Row, Data)>, DbErr> {
     let mut values: Vec<Value> = names.iter().map(|name| name.as_str().into()).collect();
     fill(&mut values, names.len(), 1);
     values.push(now.into());
@@ -87,7 +89,7 @@ async fn find(db: &DatabaseConnection, names: &[RecurringName], now: i64) -> Res
         "SELECT {WITH_DATA} FROM v1_recurring WHERE name IN ({}) AND NOT paused AND due <= ? ORDER BY due, name",
         marks(rounded(names.len()))
     );
-    let rows = db.query_all_raw(statement(sql, values)).await?;
+    let rows = db.rows(sql, values).await?;
     let row = |row: &QueryResult| Ok((Row::of(row)?, Data::from_stored(row.try_get_by_index::<String>(17)?)));
     rows.iter().map(row).collect()
 }
@@ -105,7 +107,7 @@ fn step(row: Row, data: Data, now: i64, room: usize) -> Option<Step> {
 
 /// The events to publish, each with its place: those that aren't there already.
 async fn runs(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     steps: &[Step],
     places: &mut impl Iterator<Item = (u64, i64)>,
 ) -> Result<Vec<Run>, DbErr> {
@@ -120,7 +122,7 @@ async fn runs(
         let mut values: Vec<Value> = piece.iter().map(|(_, _, id)| id.as_str().into()).collect();
         fill(&mut values, piece.len(), 1);
         let sql = format!("SELECT id FROM event WHERE id IN ({})", marks(rounded(piece.len())));
-        for row in db.query_all_raw(statement(sql, values)).await? {
+        for row in db.rows(sql, values).await? {
             there.insert(row.try_get_by_index::<String>(0)?);
         }
     }
@@ -177,10 +179,9 @@ fn advance(script: &mut Script, step: &Step, hub: &Uid, now: i64) {
 }
 
 fn insert(script: &mut Script, runs: &[Run], steps: &[Step], hub: &Uid) {
-    let mut clock = Clock::default();
     for piece in pieces(runs) {
         let events: Vec<_> = piece.iter().map(|run| (&run.event, run.event.timestamp)).collect();
-        insert_events(&events, &mut clock, script);
+        insert_events(&events, script);
         let rows: Vec<publishes::Row<'_>> = piece
             .iter()
             .filter_map(|Run { event, seq, step, .. }| {
@@ -188,7 +189,7 @@ fn insert(script: &mut Script, runs: &[Run], steps: &[Step], hub: &Uid) {
                 Some(publishes::Row { event, seq: *seq, publisher, hub })
             })
             .collect();
-        insert_published(&rows, &mut clock, script);
+        insert_published(&rows, script);
         let mut values: Vec<Value> = Vec::with_capacity(3 * rounded(piece.len()));
         for run in piece {
             let name = steps.get(run.step).map(|step| step.row.state.name.as_str());
@@ -202,7 +203,7 @@ fn insert(script: &mut Script, runs: &[Run], steps: &[Step], hub: &Uid) {
 fn occurrences(script: &mut Script, mut values: Vec<Value>, rows: usize) {
     fill(&mut values, rows, 3);
     let sql = format!(
-        "INSERT INTO v1_occurrence (event_id, name, due) SELECT * FROM {} WHERE column1 IS NOT NULL",
+        "INSERT INTO v1_occurrence (event_id, name, due) SELECT * FROM {} v WHERE column1 IS NOT NULL",
         rows_of(rows, 3)
     );
     script.add(&sql, values);
@@ -229,7 +230,7 @@ fn told(steps: Vec<Step>, runs: Vec<Run>) -> impl Iterator<Item = Recurred> {
 
 /// Publishes the event of a schedule now, under this id; again is a duplicate.
 pub(super) async fn extra(
-    db: &DatabaseConnection,
+    db: &Db<'_>,
     name: &RecurringName,
     id: &EventId,
     (seq, timestamp): (u64, i64),
@@ -243,10 +244,9 @@ pub(super) async fn extra(
         return Ok(answer);
     }
     let event = event(&row, &data, id.clone(), timestamp);
-    let mut script = Script::default();
-    let mut clock = Clock::default();
-    insert_events(&[(&event, timestamp)], &mut clock, &mut script);
-    insert_published(&[publishes::Row { event: &event, seq, publisher: by, hub }], &mut clock, &mut script);
+    let mut script = Script::new(db.engine());
+    insert_events(&[(&event, timestamp)], &mut script);
+    insert_published(&[publishes::Row { event: &event, seq, publisher: by, hub }], &mut script);
     occurrences(&mut script, vec![id.as_str().into(), name.as_str().into(), None::<i64>.into()], 1);
     script.add("UPDATE v1_recurring SET ran = ran + 1 WHERE name = ?", [name.as_str().into()]);
     save_seq([(hub, seq)], &mut script);
@@ -255,15 +255,11 @@ pub(super) async fn extra(
 }
 
 /// The answer to a run whose id is taken, if it is.
-async fn before(
-    db: &DatabaseConnection,
-    name: &RecurringName,
-    id: &EventId,
-) -> Result<Option<Answer>, DbErr> {
+async fn before(db: &Db<'_>, name: &RecurringName, id: &EventId) -> Result<Option<Answer>, DbErr> {
     let Some(published) = known::duplicate(db, id).await? else { return Ok(None) };
     let sql = "SELECT 1 FROM v1_occurrence WHERE event_id = ? AND name = ? AND due IS NULL";
     let values = vec![id.as_str().into(), name.as_str().into()];
-    let same = db.query_one_raw(statement(sql, values)).await?.is_some();
+    let same = db.row(sql, values).await?.is_some();
     Ok(Some(if same {
         Ok(Written::RanExtra(None, published))
     } else {

@@ -54,7 +54,7 @@ async fn ran(store: &Store, names: &[&str], first: u64) -> Vec<super::super::sup
 }
 
 async fn number(store: &Store, query: &str) -> i64 {
-    let row = store.writer.raw().query_one_raw(statement(query, Vec::new())).await.unwrap().unwrap();
+    let row = store.writer.raw().row(query, Vec::new()).await.unwrap().unwrap();
     row.try_get_by_index(0).unwrap()
 }
 
@@ -68,7 +68,7 @@ async fn word(store: &Store, write: Write) -> String {
 
 #[tokio::test]
 async fn the_same_again_is_a_duplicate_and_other_content_a_conflict_unless_it_replaces() {
-    let store = memory().await;
+    let store = fresh().await;
     let berlin = Recurring { zone: "europe/berlin".into(), ..recurring("@daily") };
     assert_eq!(word(&store, recur("a", berlin.clone(), false)).await, "new");
     let (shown, data) = store.recurring(&name("a"), 2, time::now()).await.unwrap();
@@ -100,7 +100,7 @@ async fn the_same_again_is_a_duplicate_and_other_content_a_conflict_unless_it_re
 
 #[tokio::test]
 async fn a_run_publishes_and_moves_on_in_one_transaction_and_once() {
-    let store = memory().await;
+    let store = fresh().await;
     let what = Recurring { pid: Some(event("e").pid), ..recurring("@every 60s") };
     one(&store, recur("a", what, false)).await.unwrap();
     assert!(ran(&store, &["a", "none"], 1).await.is_empty(), "it isn't due");
@@ -131,7 +131,7 @@ async fn a_run_publishes_and_moves_on_in_one_transaction_and_once() {
 
 #[tokio::test]
 async fn what_was_missed_runs_by_its_policy_and_the_rest_is_told() {
-    let store = memory().await;
+    let store = fresh().await;
     for (text, missed) in [("once", Missed::Once), ("all", Missed::All), ("skip", Missed::Skip)] {
         let what = Recurring { missed, window_ms: 600_000, ..recurring("@every 60s") };
         one(&store, recur(text, what, false)).await.unwrap();
@@ -151,7 +151,7 @@ async fn what_was_missed_runs_by_its_policy_and_the_rest_is_told() {
 
 #[tokio::test]
 async fn a_long_absence_is_made_up_for_step_by_step() {
-    let store = memory().await;
+    let store = fresh().await;
     let what = Recurring { missed: Missed::All, ..recurring("@every 10s") };
     one(&store, recur("a", what, false)).await.unwrap();
     age(&store, 20_000_000).await;
@@ -170,7 +170,7 @@ async fn a_long_absence_is_made_up_for_step_by_step() {
 
 #[tokio::test]
 async fn replaced_or_paused_while_due_it_doesnt_run_and_resumed_it_skips() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, recur("a", recurring("@every 60s"), false)).await.unwrap();
     age(&store, 3_600_000).await;
     one(&store, recur("a", recurring("@every 90s"), true)).await.unwrap();
@@ -196,7 +196,7 @@ async fn replaced_or_paused_while_due_it_doesnt_run_and_resumed_it_skips() {
 
 #[tokio::test]
 async fn a_run_by_itself_leaves_the_times_alone_and_is_one_under_its_id() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, recur("a", recurring("@hourly"), false)).await.unwrap();
     one(&store, publish(event("taken"), 1)).await.unwrap();
     let due = number(&store, "SELECT due FROM v1_recurring").await;
@@ -222,7 +222,7 @@ async fn a_run_by_itself_leaves_the_times_alone_and_is_one_under_its_id() {
 
 #[tokio::test]
 async fn a_rule_that_somebody_else_broke_rests_and_is_told() {
-    let store = memory().await;
+    let store = fresh().await;
     for text in ["a", "b"] {
         one(&store, recur(text, recurring("@every 60s"), false)).await.unwrap();
     }

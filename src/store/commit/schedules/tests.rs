@@ -52,13 +52,13 @@ async fn state(store: &Store, event_id: &str) -> String {
 }
 
 async fn number(store: &Store, query: &str) -> i64 {
-    let row = store.writer.raw().query_one_raw(statement(query, Vec::new())).await.unwrap().unwrap();
+    let row = store.writer.raw().row(query, Vec::new()).await.unwrap().unwrap();
     row.try_get_by_index(0).unwrap()
 }
 
 #[tokio::test]
 async fn what_is_scheduled_is_stored_and_served_by_nobody_until_it_ran() {
-    let store = memory().await;
+    let store = fresh().await;
     let due = now() - 5;
     assert_eq!(words(&store, vec![schedule("e", due)]).await, ["new"]);
     let (_, trace) = store.trace(&id("e")).await.unwrap().unwrap();
@@ -89,7 +89,7 @@ async fn what_is_scheduled_is_stored_and_served_by_nobody_until_it_ran() {
 
 #[tokio::test]
 async fn each_schedule_runs_once_whoever_tries() {
-    let store = memory().await;
+    let store = fresh().await;
     let due = now() - 1;
     store.commit(vec![schedule("a", due), schedule("b", due), schedule("c", due)]).await;
     let twice = vec![run_due(&[("b", 1), ("a", 2), ("b", 3)]), run_due(&[("a", 4), ("c", 5), ("none", 6)])];
@@ -99,7 +99,7 @@ async fn each_schedule_runs_once_whoever_tries() {
 
 #[tokio::test]
 async fn nothing_runs_before_its_time_by_the_clock_of_the_database() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit(vec![schedule("soon", now() + 60_000), schedule("past", now() - 1)]).await;
     assert_eq!(words(&store, vec![run_due(&[("soon", 1), ("past", 2)])]).await, ["past:2 "]);
     assert_eq!(state(&store, "soon").await, "scheduled");
@@ -108,7 +108,7 @@ async fn nothing_runs_before_its_time_by_the_clock_of_the_database() {
 
 #[tokio::test]
 async fn what_others_scheduled_runs_too() {
-    let store = memory().await;
+    let store = fresh().await;
     let insert = |id: &str, published: &str, at: &str| {
         format!(
             "INSERT INTO event (id, domain, pid, name, data) VALUES ('{id}', 'orders', 'order-1', 'created', '1'); \
@@ -138,7 +138,7 @@ async fn what_others_scheduled_runs_too() {
 
 #[tokio::test]
 async fn scheduling_twice_is_once_and_other_times_or_content_conflict() {
-    let store = memory().await;
+    let store = fresh().await;
     let due = now() + 60_000;
     let other = Event { data: Data::parse("2".to_owned()).unwrap(), timestamp: now(), ..event("e") };
     let other = Write::Schedule { event: other, due, publisher: uid("SPOKE-1") };
@@ -171,7 +171,7 @@ async fn scheduling_twice_is_once_and_other_times_or_content_conflict() {
 
 #[tokio::test]
 async fn what_is_only_persisted_can_be_scheduled() {
-    let store = memory().await;
+    let store = fresh().await;
     let insert = "INSERT INTO event (id, timestamp, domain, pid, name, data) \
                   VALUES ('e', '2026-01-02 03:04:05.006', 'orders', 'order-1', 'created', '{\"a\":1}')";
     sql(&store, insert).await;
@@ -181,7 +181,7 @@ async fn what_is_only_persisted_can_be_scheduled() {
 
 #[tokio::test]
 async fn dates_must_be_to_come_and_within_the_calendar() {
-    let store = memory().await;
+    let store = fresh().await;
     let bad = code::SCHEDULE_INVALID_DATE;
     let answers = vec![
         schedule("a", now() - 61_000),
@@ -199,7 +199,7 @@ async fn dates_must_be_to_come_and_within_the_calendar() {
 
 #[tokio::test]
 async fn a_cancel_takes_the_event_along_until_it_ran() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(event("published"), 1)).await.unwrap();
     store
         .commit(vec![schedule("e", now() + 9_999), schedule("ran", now() - 1), run_due(&[("ran", 2)])])
@@ -221,7 +221,7 @@ async fn a_cancel_takes_the_event_along_until_it_ran() {
 
 #[tokio::test]
 async fn a_batch_is_taken_in_the_order_in_which_it_came() {
-    let store = memory().await;
+    let store = fresh().await;
     let due = now() + 60_000;
     let answers = |id_text: &str, rid: &str| Event { rid: Some(id(rid)), timestamp: now(), ..event(id_text) };
     let batch = vec![
@@ -253,7 +253,7 @@ async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_d
     let store = file(&in_file(&folder)).await;
     one(&store, schedule("e", now() - 1)).await.unwrap();
     let transaction = store.writer.begin().await.unwrap();
-    assert_eq!(run(transaction.db(), &[running("e", 7)], &hub()).await.unwrap().len(), 1);
+    assert_eq!(run(&transaction.db(), &[running("e", 7)], &hub()).await.unwrap().len(), 1);
     // The process ends here: nobody commits.
     drop(transaction);
     store.close().await;

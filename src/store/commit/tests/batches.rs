@@ -16,7 +16,7 @@ fn published_all(answer: &Answer) -> Vec<(bool, u64)> {
 
 #[tokio::test]
 async fn a_batch_is_published_in_its_order() {
-    let store = memory().await;
+    let store = fresh().await;
     let events = vec![event("a"), answering("b", "a"), event("a"), answering("c", "b")];
     let answer = one(&store, batch(events, 10)).await;
     assert_eq!(published_all(&answer), [(true, 10), (true, 11), (false, 10), (true, 13)], "twins are one");
@@ -29,7 +29,7 @@ async fn a_batch_is_published_in_its_order() {
 
 #[tokio::test]
 async fn a_refused_batch_leaves_nothing_and_harms_nobody() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(with_data("taken", "1"), 1)).await.unwrap();
     one(&store, Write::Persist(event("stored"), None)).await.unwrap();
     let answers = store
@@ -59,7 +59,7 @@ async fn a_refused_batch_leaves_nothing_and_harms_nobody() {
 
 #[tokio::test]
 async fn a_batch_that_the_database_refuses_is_refused_alone_and_whole() {
-    let store = memory().await;
+    let store = fresh().await;
     let trigger = "CREATE TRIGGER picky BEFORE INSERT ON event WHEN new.name = 'poison' \
                    BEGIN SELECT raise(ABORT, 'no poison here'); END";
     sql(&store, trigger).await;
@@ -77,7 +77,7 @@ async fn a_batch_that_the_database_refuses_is_refused_alone_and_whole() {
 
 #[tokio::test]
 async fn a_batch_of_1000_is_stored_whole() {
-    let store = memory().await;
+    let store = fresh().await;
     let events = (0..1_000).map(|n| event(&format!("e{n}"))).collect();
     let answer = one(&store, batch(events, 1)).await;
     assert_eq!(published_all(&answer), (1..=1_000).map(|seq| (true, seq)).collect::<Vec<_>>());
@@ -86,7 +86,7 @@ async fn a_batch_of_1000_is_stored_whole() {
 
 #[tokio::test]
 async fn what_is_persisted_waits_for_its_publish() {
-    let store = memory().await;
+    let store = fresh().await;
     let persist = |event: Event| Write::Persist(event, None);
     let stored = published(&one(&store, persist(event("e"))).await);
     assert_eq!(stored, Published::fresh(AT, 0));
@@ -107,7 +107,7 @@ async fn what_is_persisted_waits_for_its_publish() {
 
 #[tokio::test]
 async fn persisted_and_published_in_one_transaction() {
-    let store = memory().await;
+    let store = fresh().await;
     let answers = store
         .commit(vec![
             Write::Persist(event("e"), None),
@@ -122,7 +122,7 @@ async fn persisted_and_published_in_one_transaction() {
 
 #[tokio::test]
 async fn an_outcome_is_for_the_number_that_was_claimed() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, publish(event("e"), 1)).await.unwrap();
     sql(&store, "DELETE FROM event").await;
     one(&store, publish(event("e"), 2)).await.unwrap();

@@ -43,7 +43,7 @@ async fn count(store: &Store, of: &str) -> i64 {
 
 #[tokio::test]
 async fn an_event_goes_with_all_that_hangs_on_it() {
-    let store = memory().await;
+    let store = fresh().await;
     let entity = Association::Entity { eid: crate::event::Eid::parse("customer-4").unwrap() };
     let answers = store
         .commit(vec![
@@ -72,7 +72,7 @@ async fn an_event_goes_with_all_that_hangs_on_it() {
 
 #[tokio::test]
 async fn a_log_goes_in_parts_and_what_came_later_stays() {
-    let store = memory().await;
+    let store = fresh().await;
     let mut writes: Vec<Write> = (0..25)
         .map(|n| publish(Event { timestamp: AT + n % 5, ..event(&format!("e{n}")) }, 1 + n.unsigned_abs()))
         .collect();
@@ -116,7 +116,7 @@ async fn a_log_goes_in_parts_and_what_came_later_stays() {
 
 #[tokio::test]
 async fn what_waits_for_its_time_is_in_no_log_and_stays_when_one_goes() {
-    let store = memory().await;
+    let store = fresh().await;
     let schedule = |text: &str| Write::Schedule {
         event: event(text),
         due: AT.saturating_add(1_000_000_000_000),
@@ -139,7 +139,7 @@ async fn what_waits_for_its_time_is_in_no_log_and_stays_when_one_goes() {
 
 #[tokio::test]
 async fn associations_can_be_made_and_taken_back_any_number_of_times() {
-    let store = memory().await;
+    let store = fresh().await;
     let associate =
         |event_id: &str, cpid: &str| Write::Associate { event_id: id(event_id), with: child(cpid) };
     let dissociate =

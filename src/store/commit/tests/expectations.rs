@@ -36,7 +36,7 @@ async fn log(store: &Store, pid: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn of_two_that_expect_an_empty_log_in_one_transaction_one_wins() {
-    let store = memory().await;
+    let store = fresh().await;
     let answers = store
         .commit(vec![
             expecting(of("p", "a"), 1, Some(Expect::None)),
@@ -60,7 +60,7 @@ async fn of_two_that_expect_an_empty_log_in_one_transaction_one_wins() {
 
 #[tokio::test]
 async fn what_stands_is_a_duplicate_wherever_the_log_ends() {
-    let store = memory().await;
+    let store = fresh().await;
     let first = || expecting(of("p", "a"), 1, Some(Expect::None));
     assert!(one(&store, first()).await.is_ok());
     assert!(one(&store, publish(of("p", "b"), 2)).await.is_ok());
@@ -76,7 +76,7 @@ async fn what_stands_is_a_duplicate_wherever_the_log_ends() {
 
 #[tokio::test]
 async fn a_refused_batch_leaves_the_ends_of_its_logs() {
-    let store = memory().await;
+    let store = fresh().await;
     let placed = |id: &str, seq, expect| Placed { event: of("p", id), seq, expect };
     let batch = |events| Write::Batch { events, publisher: uid("SPOKE-1"), hub: hub() };
     let answers = store
@@ -93,7 +93,7 @@ async fn a_refused_batch_leaves_the_ends_of_its_logs() {
 
 #[tokio::test]
 async fn what_is_scheduled_is_in_no_log_and_a_log_that_ran_ahead_is_followed() {
-    let store = memory().await;
+    let store = fresh().await;
     let schedule = Write::Schedule { event: of("p", "s"), due: AT + 60_000, publisher: hub() };
     assert!(one(&store, schedule).await.is_ok());
     assert!(one(&store, expecting(of("p", "a"), 1, Some(Expect::None))).await.is_ok());
@@ -109,7 +109,7 @@ async fn what_is_scheduled_is_in_no_log_and_a_log_that_ran_ahead_is_followed() {
 
 #[tokio::test]
 async fn a_long_log_is_counted_up_to_a_thousand() {
-    let store = memory().await;
+    let store = fresh().await;
     let many = (0..1_200).map(|n| publish(of("p", &format!("e{n}")), n + 1)).collect();
     assert!(store.commit(many).await.iter().all(Result::is_ok));
     let conflict = conflict(&one(&store, expecting(of("p", "x"), 2_000, Some(Expect::None))).await);
@@ -135,7 +135,7 @@ proptest! {
 }
 
 async fn agree(batches: &[Vec<Step>]) {
-    let store = memory().await;
+    let store = fresh().await;
     let mut logs: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut seq = 1_000;
     for batch in batches {

@@ -25,7 +25,7 @@ fn letter(write: Write, event: Event, seq: u64) -> Write {
 
 #[tokio::test]
 async fn each_group_has_its_own_outcome() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit((1..=3).map(|n| publish(event(&format!("e{n}")), n)).collect()).await;
     let answers = store
         .commit(vec![
@@ -54,7 +54,7 @@ async fn each_group_has_its_own_outcome() {
 
 #[tokio::test]
 async fn a_retry_waits_until_its_outcome() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit(vec![publish(event("e"), 1), publish(event("f"), 2)]).await;
     for group in ["", "mail"] {
         let key = GroupKey { name: group, round: 1 };
@@ -84,7 +84,7 @@ async fn a_retry_waits_until_its_outcome() {
 
 #[tokio::test]
 async fn a_letter_is_published_with_its_outcome_once() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit(vec![publish(event("e"), 1), publish(event("f"), 2)]).await;
     let dead = |group: &str| in_group(finish("e", 1, Outcome::Dead), group, 1, false);
     let told = Event { rid: Some(id("e")), ..event("dl-1") };
@@ -108,7 +108,7 @@ async fn a_letter_is_published_with_its_outcome_once() {
 
 #[tokio::test]
 async fn a_group_is_made_set_and_listed() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
     let settings = GroupSettings { max_attempts: Some(8), ..GroupSettings::default() };
     for name in ["post", "", "mail"] {
@@ -131,7 +131,7 @@ fn seek(group: &str, start_seq: u64) -> Write {
 
 #[tokio::test]
 async fn a_group_serves_again_from_where_it_seeks() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit((1..=4).map(|n| publish(event(&format!("e{n}")), n)).collect()).await;
     one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
     one(&store, Write::Cursor { hub: hub(), group: "mail".into(), seq: 4 }).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_group_serves_again_from_where_it_seeks() {
 
 #[tokio::test]
 async fn what_waits_is_passed_over_by_a_purge() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit((1..=4).map(|n| publish(event(&format!("e{n}")), n)).collect()).await;
     one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
     one(&store, Write::Cursor { hub: hub(), group: "mail".into(), seq: 0 }).await.unwrap();
@@ -176,7 +176,7 @@ async fn what_waits_is_passed_over_by_a_purge() {
 
 #[tokio::test]
 async fn a_removed_group_leaves_nothing_and_begins_anew() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit((1..=6).map(|n| publish(event(&format!("e{n}")), n)).collect()).await;
     one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
     one(&store, Write::Cursor { hub: hub(), group: "mail".into(), seq: 4 }).await.unwrap();
@@ -209,7 +209,7 @@ async fn a_removed_group_leaves_nothing_and_begins_anew() {
 
 #[tokio::test]
 async fn a_removed_group_leaves_no_attempts_of_what_was_only_offered_again() {
-    let store = memory().await;
+    let store = fresh().await;
     store.commit((1..=3).map(|n| publish(event(&format!("e{n}")), n)).collect()).await;
     one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
     let lost = |group: &str, n: u64| {

@@ -261,7 +261,7 @@ fn word(answer: &Answer) -> String {
 }
 
 async fn agree(batches: &[Vec<Step>]) {
-    let store = memory().await;
+    let store = fresh().await;
     let settings = crate::wire::GroupSettings::default();
     one(&store, Write::SetGroup { name: "mail".into(), settings, at: AT }).await.unwrap();
     let mut model = Model::default();

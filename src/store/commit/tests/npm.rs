@@ -42,7 +42,7 @@ async fn consumer(store: &Store, event_id: &str) -> Option<String> {
 
 #[tokio::test]
 async fn the_two_claims_of_a_take_are_independent_and_made_once() {
-    let store = memory().await;
+    let store = fresh().await;
     store.register_hub(&hub_row("HUB-2")).await.unwrap();
     for event in ["fresh", "told", "served", "claimed"] {
         npm_event(&store, event, true).await;
@@ -71,7 +71,7 @@ async fn the_two_claims_of_a_take_are_independent_and_made_once() {
 
 #[tokio::test]
 async fn what_cant_be_taken_is_told_apart_and_the_others_are_taken() {
-    let store = memory().await;
+    let store = fresh().await;
     npm_event(&store, "unpublished", false).await;
     for event in ["waits", "ran", "plain"] {
         npm_event(&store, event, true).await;
@@ -92,7 +92,7 @@ async fn what_cant_be_taken_is_told_apart_and_the_others_are_taken() {
 
 #[tokio::test]
 async fn a_claim_is_ours_until_its_outcome_unless_an_npm_spoke_was_quicker() {
-    let store = memory().await;
+    let store = fresh().await;
     store
         .commit(["a", "b", "c"].iter().zip(1..).map(|(text, seq)| publish(event(text), seq)).collect())
         .await;
@@ -127,7 +127,7 @@ async fn a_claim_is_ours_until_its_outcome_unless_an_npm_spoke_was_quicker() {
 
 #[tokio::test]
 async fn of_an_npm_claim_only_the_acks_that_lost_are_refused() {
-    let store = memory().await;
+    let store = fresh().await;
     let events = (1..=5_u64).map(|n| publish(event(&format!("e{n}")), n));
     store.commit(events.collect()).await;
     npm_claim(&store, "e3").await;

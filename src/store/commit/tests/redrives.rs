@@ -18,7 +18,7 @@ fn mail() -> Write {
 
 #[tokio::test]
 async fn a_redrive_opens_a_new_round_and_keeps_the_old_one() {
-    let store = memory().await;
+    let store = fresh().await;
     for what in [None, Some("e")] {
         assert_eq!(code_of(&one(&store, redrive("mail", what)).await), code::GROUP_NOT_FOUND);
     }
@@ -67,7 +67,7 @@ async fn a_redrive_opens_a_new_round_and_keeps_the_old_one() {
 
 #[tokio::test]
 async fn all_that_match_are_redriven_in_parts_and_none_twice() {
-    let store = memory().await;
+    let store = fresh().await;
     one(&store, mail()).await.unwrap();
     let name = |n: u64| if n.is_multiple_of(2) { "now.paid" } else { "now.created" };
     let events = (1..=9).map(|n| {
@@ -107,7 +107,7 @@ async fn all_that_match_are_redriven_in_parts_and_none_twice() {
 
 #[tokio::test]
 async fn what_an_npm_spoke_left_is_taken_back_if_it_is_named() {
-    let store = memory().await;
+    let store = fresh().await;
     store.register_hub(&hub_row("HUB-2")).await.unwrap();
     let elsewhere =
         Write::Publish { event: event("h2"), seq: 9, publisher: uid("S"), hub: uid("HUB-2"), expect: None };
@@ -196,7 +196,7 @@ async fn each_write_is_done_whole_or_not_at_all_and_once() {
         (Write::RemoveGroup { group: mail(), hub: hub(), at: AT, by: by(), most: 9 }, "INSERT ON log", true),
     ];
     for (write, last, is_once) in writes {
-        let store = memory().await;
+        let store = fresh().await;
         store.commit(vec![publish(event("e"), 1), publish(event("d"), 2)]).await;
         one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
         one(&store, Write::Cursor { hub: hub(), group: mail(), seq: 2 }).await.unwrap();

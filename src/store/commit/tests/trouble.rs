@@ -146,7 +146,7 @@ async fn a_read_only_database_refuses_the_whole_batch_and_recovers() {
 
 #[tokio::test]
 async fn an_abandoned_transaction_is_rolled_back_before_the_next() {
-    let store = memory().await;
+    let store = fresh().await;
     let transaction = store.writer.begin().await.unwrap();
     transaction.db().execute_unprepared("DELETE FROM hub").await.unwrap();
     drop(transaction);
@@ -155,7 +155,7 @@ async fn an_abandoned_transaction_is_rolled_back_before_the_next() {
 
 #[tokio::test]
 async fn a_hub_that_never_registered_is_refused_alone() {
-    let store = memory().await;
+    let store = fresh().await;
     let stray =
         Write::Publish { event: event("a"), seq: 1, publisher: uid("S"), hub: uid("HUB-9"), expect: None };
     let answers = store.commit(vec![stray, publish(event("b"), 2)]).await;

@@ -1,0 +1,261 @@
+//! PostgreSQL, MySQL and MariaDB: a few connections that write, more that read, and what a lost connection means.
+//!
+//! Each transaction of a hub begins with an update of the hub's own row of `v1_hub_epoch`, which does two things. It is a
+//! *fence*: the row is hit only in the hub's own epoch, which whoever takes the hub's place raises, and that one waits
+//! until a transaction under way has come to its end. And it is a *mark*: it leaves a number there that no other
+//! transaction has. If the connection is lost in a commit, a look at the row tells whether it was one.
+
+mod url;
+
+use std::{
+    sync::{Arc, RwLock},
+    time::Duration,
+};
+
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, RuntimeErr,
+    TransactionTrait,
+    sqlx::{
+        ConnectOptions, Executor,
+        mysql::{MySqlConnectOptions, MySqlPoolOptions},
+        postgres::{PgConnectOptions, PgPoolOptions},
+    },
+};
+use tokio::sync::Semaphore;
+
+pub use self::url::{ServerUrl, UrlError};
+use super::{
+    Store, StoreConfig, StoreError,
+    damage::Damage,
+    engine::{Ask, Engine, number},
+    migration,
+    readers::Readers,
+    sql::{Class, refused},
+    writer,
+};
+use crate::event::Uid;
+
+/// How many connections write: the journal's, and one for what isn't its business, such as certificates.
+const WRITERS: u32 = 3;
+/// How long a statement waits for a free connection, or for one to be made.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a statement of ours may wait for a lock of somebody else.
+const LOCK_TIMEOUT_SECONDS: u32 = 10;
+/// The pause before the next look at a server that is away, at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Opens the database of a server and brings its tables up to date.
+pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store, StoreError> {
+    migration::run_on_server(&pool(url, 1).await.map_err(|error| explain(error, url))?, url).await?;
+    let writer = pool(url, WRITERS).await.map_err(|error| explain(error, url))?;
+    let readers = pool(url, config.readers.max(1)).await.map_err(|error| explain(error, url))?;
+    let writer =
+        Writer { pool: writer, engine: url.engine(), fence: RwLock::default(), damage: Damage::none() };
+    let damage = writer.damage.clone();
+    Ok(Store {
+        writer: Arc::new(writer::Writer::Server(writer)),
+        readers: Readers::Pool { pool: readers, damage },
+        replays: Arc::new(Semaphore::new((config.readers / 2).max(1) as usize)),
+        file: None,
+    })
+}
+
+/// Connections to the server, all of them with our settings.
+async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, DbErr> {
+    let failed = |error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)));
+    match url.engine() {
+        Engine::MySql => {
+            let options: MySqlConnectOptions = url.mysql().map_err(failed)?;
+            let settings = format!(
+                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, innodb_lock_wait_timeout = {LOCK_TIMEOUT_SECONDS}"
+            );
+            let _ = settings;
+            let pool = MySqlPoolOptions::new()
+                .max_connections(connections)
+                .min_connections(1)
+                .acquire_timeout(ACQUIRE_TIMEOUT)
+                .after_connect(|connection, _| {
+                    Box::pin(async move {
+                        connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
+                        connection.execute("SET SESSION innodb_lock_wait_timeout = 10").await.map(drop)
+                    })
+                })
+                .connect_with(options.disable_statement_logging())
+                .await
+                .map_err(failed)?;
+            Ok(pool.into())
+        }
+        _ => {
+            let options: PgConnectOptions = url.postgres().map_err(failed)?;
+            let options = options.application_name("eventflow").options([
+                ("lock_timeout", format!("{LOCK_TIMEOUT_SECONDS}s")),
+                ("timezone", "UTC".to_owned()),
+            ]);
+            let pool = PgPoolOptions::new()
+                .max_connections(connections)
+                .min_connections(1)
+                .acquire_timeout(ACQUIRE_TIMEOUT)
+                .connect_with(options.disable_statement_logging())
+                .await
+                .map_err(failed)?;
+            Ok(pool.into())
+        }
+    }
+}
+
+/// What a server says when it is first asked, in terms of its address.
+fn explain(error: DbErr, url: &ServerUrl) -> StoreError {
+    StoreError::Server { place: url.to_string(), source: error }
+}
+
+/// The connections that write.
+pub(super) struct Writer {
+    pool: DatabaseConnection,
+    engine: Engine,
+    fence: RwLock<Option<Fence>>,
+    damage: Damage,
+}
+
+/// Which hub writes.
+#[derive(Clone)]
+struct Fence {
+    hub: Uid,
+    epoch: i64,
+}
+
+impl Writer {
+    pub(super) fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    pub(super) fn damage(&self) -> &Damage {
+        &self.damage
+    }
+
+    pub(super) fn fence(&self, hub: &Uid, epoch: i64) {
+        let fence = Fence { hub: hub.clone(), epoch };
+        *self.fence.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(fence);
+    }
+
+    pub(super) async fn begin(&self) -> Result<Transaction<'_>, DbErr> {
+        let fence = self.fence.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let Some(Fence { hub, epoch }) = fence else { return self.begin_unfenced().await };
+        let transaction = self.start().await?;
+        let mark = i64::from_ne_bytes(fastrand::u64(..).to_ne_bytes());
+        let sql = "UPDATE v1_hub_epoch SET mark = ? WHERE hub_id = ? AND epoch = ?";
+        let hit = transaction.run(sql, vec![mark.into(), hub.as_str().into(), epoch.into()]).await?;
+        if hit == 0 {
+            // A failed end leaves nothing to do: the server rolls back with the connection.
+            let _ = transaction.rollback().await;
+            return Err(fenced());
+        }
+        Ok(Transaction { writer: self, transaction, mark: Some((hub, mark)) })
+    }
+
+    pub(super) async fn begin_unfenced(&self) -> Result<Transaction<'_>, DbErr> {
+        Ok(Transaction { writer: self, transaction: self.start().await?, mark: None })
+    }
+
+    async fn start(&self) -> Result<DatabaseTransaction, DbErr> {
+        // On MySQL the isolation stands in the session: to set it for one transaction takes a message more.
+        let isolation = (self.engine == Engine::Postgres).then_some(IsolationLevel::ReadCommitted);
+        let _ = isolation;
+        self.pool.begin().await
+    }
+
+    /// Whether the transaction that left this mark was committed. It waits until the server says so, however long that
+    /// takes: what was committed and isn't known as such would be served by nobody.
+    async fn is_committed(&self, hub: &Uid, mark: i64, lost: &DbErr) -> bool {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            tracing::warn!(error = %lost, "the connection was lost in a commit: asking the database whether it was one");
+            match self.look(hub, mark).await {
+                Ok(committed) => return committed,
+                Err(error) => tracing::warn!(%error, "the database doesn't answer yet"),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Locks the row: as long as the lost transaction isn't over the server makes us wait.
+    async fn look(&self, hub: &Uid, mark: i64) -> Result<bool, DbErr> {
+        let transaction = self.start().await?;
+        let sql = "SELECT mark FROM v1_hub_epoch WHERE hub_id = ? @locked";
+        let row = transaction.row(sql, vec![hub.as_str().into()]).await?;
+        let found = row.map(|row| row.try_get_by_index::<Option<i64>>(0)).transpose()?.flatten();
+        transaction.rollback().await?;
+        Ok(found == Some(mark))
+    }
+
+    /// How the server keeps what it acknowledges.
+    pub(super) async fn synchronous(&self) -> Result<i64, StoreError> {
+        let sql = match self.engine {
+            Engine::MySql => "SELECT CASE WHEN @@innodb_flush_log_at_trx_commit = 1 THEN 2 ELSE 1 END",
+            _ => {
+                "SELECT CASE WHEN current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off' \
+                 THEN 2 ELSE 1 END"
+            }
+        };
+        // These words aren't ours: MySQL's variables begin with `@` too.
+        let read = async {
+            let row =
+                self.pool.query_one_raw(sea_orm::Statement::from_string(self.engine.into(), sql)).await?;
+            row.map_or(Ok(1), |row| number(&row, 0))
+        };
+        read.await.map_err(refused("say how it is set"))
+    }
+
+    pub(super) async fn close(&self) {
+        // The server ends what we don't.
+        let _ = self.pool.close_by_ref().await;
+    }
+}
+
+/// A transaction of a server.
+pub(super) struct Transaction<'a> {
+    writer: &'a Writer,
+    transaction: DatabaseTransaction,
+    mark: Option<(Uid, i64)>,
+}
+
+impl Transaction<'_> {
+    pub(super) fn db(&self) -> &DatabaseTransaction {
+        &self.transaction
+    }
+
+    pub(super) async fn commit(self) -> Result<(), DbErr> {
+        let Self { writer, transaction, mark } = self;
+        let Err(error) = transaction.commit().await else { return Ok(()) };
+        match mark {
+            Some((hub, mark)) if Class::of(&error) == Class::Unavailable => {
+                if writer.is_committed(&hub, mark, &error).await { Ok(()) } else { Err(error) }
+            }
+            _ => Err(error),
+        }
+    }
+
+    pub(super) async fn roll_back(self) {
+        // A lost connection has rolled back already.
+        let _ = self.transaction.rollback().await;
+    }
+}
+
+/// What it means that another hub has taken this one's place.
+const FENCED: &str = "this hub's epoch is over: another hub has taken its place";
+
+fn fenced() -> DbErr {
+    DbErr::Custom(FENCED.to_owned())
+}
+
+/// Whether it means that.
+pub(super) fn is_fenced(error: &DbErr) -> bool {
+    matches!(error, DbErr::Custom(text) if text == FENCED)
+}
+
+#[cfg(test)]
+impl Writer {
+    pub(super) fn raw(&self) -> &DatabaseConnection {
+        &self.pool
+    }
+}

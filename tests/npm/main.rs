@@ -1,0 +1,26 @@
+//! The hub beside the npm stack, on one MariaDB: parties that act as those of npm Eventflow do (`stack`, which uses
+//! nothing of this library), and a flow per module. Without `EVENTFLOW_TEST_MYSQL_URL` each flow says that it was skipped.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails may panic")]
+
+mod connect;
+mod consume_by_race;
+mod independence;
+mod left_behind;
+mod mixed_fleet;
+mod online_relay;
+mod orphan;
+mod players;
+mod publish_before_subscribe;
+mod ready_byte;
+mod reconnect;
+mod revoked;
+mod schedule;
+mod scratch;
+mod stack;
+mod subscribe;
+mod tables;
+mod unsubscribe;
+mod wait;
+mod wildcard;
+mod world;

@@ -58,6 +58,7 @@ mod retention_keeps_what_is_needed;
 mod retries_back_off;
 mod support;
 mod the_client;
+mod the_database_comes_back;
 mod wait_sees_what_happened_before;
 mod what_became_of_it;
 mod what_waits_is_counted;

@@ -76,8 +76,8 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 ///   `Redriven` and `Expired` to deliveries, `Scheduled` and `Advanced` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit, npm publishes by their links' windows: both are always taken.
-/// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
-///   same id.
+/// - **On failure**: the core restarts as one, as when another hub has taken this one's place. What wasn't acked is in doubt,
+///   and clients send it again under the same id.
 #[derive(Debug)]
 pub struct Journal {
     meter: Meter,

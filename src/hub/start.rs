@@ -18,7 +18,7 @@ use super::{
     backup::Backups,
     cast::Onlooker,
     certificates::CertificateDesk,
-    core::{self, CoreParts},
+    core::{self, CoreParts, Post},
     door::{self, Door},
     drain::DrainOutcome,
     events::EventDesk,
@@ -163,7 +163,8 @@ async fn bring_up(
         internal_ip: address.ip().to_string(),
         internal_port: address.port(),
     };
-    let epoch = store.take_hub(&row, &home.seat()).await?;
+    let post = Post { row, seat: home.seat() };
+    let epoch = store.take_hub(&post.row, &post.seat).await?;
     let hubs = [external.clone()];
     let own = OwnConfig { bundle: home.bundle_file(), hubs: hubs.to_vec() };
     let commission = Commission::prepare(office(&config, home, &id, store, &hubs)?, own).await?;
@@ -176,7 +177,7 @@ async fn bring_up(
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
     let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
-    let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
+    let parts = core_parts(&config, post, store, metrics, epoch, readiness, exits);
     let policies = parts.deliveries.policies.clone();
     let first = parts.make(0).await?;
     let arbiters = link_threads();
@@ -348,15 +349,16 @@ async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError>
 
 fn core_parts(
     config: &HubConfig,
-    hub: Uid,
+    post: Post,
     store: &Store,
     metrics: &Metrics,
     epoch: u64,
     readiness: &watch::Sender<Readiness>,
     exits: mpsc::UnboundedSender<crate::actors::life::Exited>,
 ) -> CoreParts {
-    let limits = &config.limits;
+    let (limits, hub) = (&config.limits, post.row.id.clone());
     CoreParts {
+        post,
         store: store.clone(),
         metrics: metrics.clone(),
         journal: JournalConfig {

@@ -3,10 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use eventflow::{
-    event::{EventId, code},
-    store::Store,
-};
+use eventflow::event::{EventId, code};
 
 use crate::support::{Raw, TestHub, engine, process::Home, until};
 

@@ -17,7 +17,6 @@ use eventflow::{
     event::{EventId, code},
     metrics::{ActorKind, Readiness},
     spoke::{Consume, Delivery, Publish, Schedule, Spoke},
-    store::Store,
     wire::Trace,
 };
 use tokio::time::{sleep, timeout};

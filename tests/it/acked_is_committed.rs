@@ -11,7 +11,6 @@ use std::{
 use eventflow::{
     event::{EventId, code},
     metrics::Readiness,
-    store::Store,
 };
 
 use crate::support::{

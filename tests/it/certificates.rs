@@ -12,7 +12,6 @@ use eventflow::{
         vault,
     },
     spoke::{ConnectError, Publish, Spoke, SpokeConfig},
-    store::Store,
     wire::HubAddress,
 };
 use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair, SanType};
@@ -138,7 +137,7 @@ async fn logged(hub: &TestHub, parts: &[&str]) {
     let database = &database;
     until(&format!("the log says {parts:?}"), || async move {
         let rows = database.query_all_raw(engine::statement(
-            &database,
+            database,
             "SELECT message || ' ' || error FROM log",
             [],
         ));

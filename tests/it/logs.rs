@@ -9,7 +9,7 @@ use crate::support::{Raw, TestHub, engine};
 
 /// Runs SQL as another program would.
 async fn sql(database: PathBuf, statements: &[&str]) {
-    let database = engine::open(database).await;
+    let database = engine::open(&database).await;
     for statement in statements {
         database.execute_unprepared(statement).await.unwrap();
     }

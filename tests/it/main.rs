@@ -10,6 +10,7 @@ mod a_claim_ends_with_its_link;
 mod a_claim_is_fenced;
 mod a_consumer_comes_late;
 mod a_handler_may_take_long;
+mod a_hub_runs_once;
 mod a_lease_ends;
 mod a_poison_event_dies;
 mod a_recurring_schedule_is_exact;

@@ -5,6 +5,7 @@
 //! the flags, the help and the documentation, so that none of them can lack one.
 
 mod check;
+mod database;
 mod domain;
 mod environment;
 mod file;
@@ -21,6 +22,7 @@ use std::{
     time::Duration,
 };
 
+pub use database::{DatabaseUrl, MysqlSettings, NpmTimeZone};
 pub use domain::{DomainPolicy, KeepSettings, show_policy};
 pub use form::{read_duration, show_duration};
 pub use load::{FileText, Flag, Loaded, load};
@@ -45,8 +47,10 @@ pub struct HubConfig {
     pub data: PathBuf,
     /// Names, addresses and the signal that stops it.
     pub hub: HubSettings,
-    /// The embedded database.
+    /// Which database, and how it is kept.
     pub store: StoreSettings,
+    /// The same in npm's words.
+    pub mysql: MysqlSettings,
     /// What one link and the whole hub may take up.
     pub limits: LimitSettings,
     /// How long an event that no consumer wanted yet is kept for one that comes later.
@@ -73,6 +77,14 @@ pub struct HubConfig {
     pub schedules: ScheduleSettings,
     /// Events that applications put into the database themselves.
     pub collect: CollectSettings,
+}
+
+impl HubConfig {
+    /// The database server to use; `None`: the embedded database.
+    #[must_use]
+    pub fn server(&self) -> Option<DatabaseUrl> {
+        self.store.url.clone().or_else(|| self.mysql.url())
+    }
 }
 
 /// Names, addresses and the signal that stops the hub.
@@ -102,15 +114,19 @@ impl HubSettings {
     }
 }
 
-/// The embedded database.
+/// Which database, and how it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreSettings {
+    /// A database on a server; `None`: the embedded one, in the data folder, unless [`MysqlSettings`] name one.
+    pub url: Option<DatabaseUrl>,
     /// Whether a commit waits for the disk.
     pub durability: Durability,
     /// The largest size of the database file; publishes are refused beyond it. `None`: what the disk holds.
     pub max_bytes: Option<u64>,
-    /// Connections that read beside the one that writes.
+    /// Connections that read beside those that write.
     pub readers: u32,
+    /// Connections that write, to a server; the embedded database has one.
+    pub writers: u32,
 }
 
 /// What one link and the whole hub may take up.
@@ -192,12 +208,18 @@ impl CertificateSettings {
     /// phrase can be guessed and such a store can be shared with npm hubs.
     #[must_use]
     pub fn with_phrase(phrase: Secret) -> Self {
+        Self { phrase: Some(phrase), ..Self::on_server() }
+    }
+
+    /// Defaults for a database server, which npm hubs and others may look into: npm's lifetimes and iterations.
+    #[must_use]
+    pub fn on_server() -> Self {
         Self {
             root: 365 * DAY,
             intermediate: 30 * DAY,
             hub_leaf: 7 * DAY,
             spoke_leaf: 7 * DAY,
-            phrase: Some(phrase),
+            phrase: None,
             iterations: 1_000_000,
             ..Self::default()
         }
@@ -282,6 +304,7 @@ impl Default for HubConfig {
             data: PathBuf::from("./eventflow-data"),
             hub: HubSettings::default(),
             store: StoreSettings::default(),
+            mysql: MysqlSettings::default(),
             limits: LimitSettings::default(),
             orphan_keep: Keep::For(DAY),
             keep: KeepSettings::default(),
@@ -319,7 +342,7 @@ impl Default for HubSettings {
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self { durability: Durability::Full, max_bytes: None, readers: 4 }
+        Self { url: None, durability: Durability::Full, max_bytes: None, readers: 4, writers: 3 }
     }
 }
 

@@ -61,10 +61,9 @@ pub use crate::admin::LogControl;
 
 use crate::{
     admin::AdminToken,
-    config::{DomainPolicy, HubConfig},
+    config::{DatabaseUrl, DomainPolicy, HubConfig},
     metrics::{ActorKind, ActorsReport, Metrics, MetricsSnapshot, Readiness},
     pki::Bundle,
-    store::ServerUrl,
 };
 
 /// What a started hub is and where.
@@ -92,7 +91,6 @@ pub struct HubBuilder {
     config: HubConfig,
     log: Option<Arc<dyn LogControl>>,
     in_memory: bool,
-    database: Option<ServerUrl>,
 }
 
 /// The hub's entry point.
@@ -126,8 +124,8 @@ impl HubBuilder {
     /// Serves a database of PostgreSQL, MySQL or MariaDB, which other hubs may serve too, rather than a file in the data
     /// folder. The folder still holds who the hub is.
     #[must_use]
-    pub fn database(mut self, url: ServerUrl) -> Self {
-        self.database = Some(url);
+    pub fn database(mut self, url: DatabaseUrl) -> Self {
+        self.config.store.url = Some(url);
         self
     }
 

@@ -7,6 +7,7 @@
 //! There is one writer. [`Store::commit`] puts many writes into one transaction; reads go to a pool of their
 //! own, page by page, and no read transaction outlives a page.
 
+mod about;
 mod backlog;
 mod bindings;
 mod census;
@@ -23,6 +24,7 @@ mod first;
 mod groups;
 mod hubs;
 mod keep;
+mod lease;
 mod leaves;
 mod log;
 mod marker;
@@ -64,6 +66,7 @@ pub use events::Counts;
 pub use groups::{GroupCounts, GroupKey, GroupRow, HeldKey, Letter, Redriven};
 pub use hubs::HubRow;
 pub use keep::{Fate, KeepMark, Looked, UNHEARD_OF};
+pub use lease::Seat;
 pub use leaves::LogLine;
 pub use open::{OpenEvent, OpenPage};
 pub use page::{LogKey, PidKey};
@@ -93,13 +96,15 @@ pub struct StoreConfig {
     pub max_bytes: Option<u64>,
     /// How many connections serve reads; at least one.
     pub readers: u32,
+    /// How many connections to a server write; at least two. SQLite has one.
+    pub writers: u32,
 }
 
 impl StoreConfig {
     /// A database at `place` with the defaults: full durability, no size limit, four readers.
     #[must_use]
     pub fn new(place: Place) -> Self {
-        Self { place, durability: Durability::Full, max_bytes: None, readers: 4 }
+        Self { place, durability: Durability::Full, max_bytes: None, readers: 4, writers: 3 }
     }
 }
 
@@ -141,6 +146,8 @@ pub struct Store {
     readers: readers::Readers,
     /// How many may replay at once: half of the readers.
     replays: Arc<tokio::sync::Semaphore>,
+    /// When the hub's lease was renewed, on a server.
+    renewed: Arc<lease::Renewed>,
     /// None in memory.
     file: Option<Arc<Path>>,
 }
@@ -163,12 +170,6 @@ impl Store {
             Place::File(path) => sqlite::open(config, Some(path)).await,
             Place::Memory => sqlite::open(config, None).await,
         }
-    }
-
-    /// Whether other hubs may use the database too: it stands on a server.
-    #[must_use]
-    pub fn is_shared(&self) -> bool {
-        !self.writer.engine().is_sqlite()
     }
 
     /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last

@@ -153,6 +153,8 @@ pub struct Deliveries {
     counting: bool,
     counted: Counted,
     ticks: u32,
+    /// Nothing is handed out, since the hub's lease is in doubt.
+    holds: bool,
     /// When the timer of leases and retries runs out, by the steady clock.
     timer: Option<(SpawnHandle, u64)>,
     awaited: Outcomes,
@@ -239,6 +241,7 @@ impl Deliveries {
             counting: false,
             counted: Counted::default(),
             ticks: 0,
+            holds: false,
             timer: None,
             awaited: Outcomes::default(),
             _life: life,

@@ -7,6 +7,7 @@ mod due;
 mod message;
 mod npm;
 mod outcomes;
+mod pulse;
 mod recurring;
 mod redrive;
 mod sequence;
@@ -51,6 +52,8 @@ use crate::{
 pub struct JournalConfig {
     /// This hub.
     pub hub: Uid,
+    /// This start of it.
+    pub epoch: u64,
     /// The most writes of one transaction.
     pub batch: usize,
     /// The most bytes that wait for a transaction; publishes beyond are refused.
@@ -65,7 +68,7 @@ const NOTES_LIMIT: usize = 4_096;
 const BUSY_WAIT: Duration = Duration::from_millis(50);
 
 /// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
-/// - **Owns**: the hub's sequence, the queue of writes, the store's writer.
+/// - **Owns**: the hub's sequence, the queue of writes, the store's writer, on a server the hub's lease.
 /// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] and [`RunRecurring`] from the scheduler,
 ///   [`Sweep`] from the keeper, [`Collect`] from the collector, [`Record`], [`Bind`] and [`Alter`] from deliveries, [`Note`]
 ///   from anyone, [`Connect`], [`Close`], [`Backlog`], [`Halt`], [`Panic`] and [`Snapshot`] from the hub.
@@ -73,8 +76,8 @@ const BUSY_WAIT: Duration = Duration::from_millis(50);
 ///   `Redriven` and `Expired` to deliveries, `Scheduled` and `Advanced` to the scheduler.
 /// - **Capacity**: `queue_bytes` of publishes and changes; beyond, they are refused as retryable. Outcomes are bounded by the
 ///   consumers' credit, npm publishes by their links' windows: both are always taken.
-/// - **On failure**: the core restarts as one. What wasn't acked is in doubt, and clients send it again under the
-///   same id.
+/// - **On failure**: the core restarts as one, as when another hub has taken this one's place. What wasn't acked is in doubt,
+///   and clients send it again under the same id.
 #[derive(Debug)]
 pub struct Journal {
     meter: Meter,
@@ -240,6 +243,9 @@ impl Actor for Journal {
     fn started(&mut self, ctx: &mut Self::Context) {
         let told = trouble::tell_damage(self.store.clone(), self.readiness.clone(), self.metrics.clone());
         ctx.spawn(told.into_actor(self));
+        if self.store.is_on_server() {
+            self.beat(ctx);
+        }
     }
 }
 

@@ -19,7 +19,9 @@ pub struct About {
     pub address: SocketAddr,
     /// Since it started.
     pub uptime: Duration,
-    /// Size of the database's files in bytes, if it has any.
+    /// What database it is: `SQLite`, `PostgreSQL` or `MySQL`.
+    pub engine: &'static str,
+    /// Size of the database's files in bytes, if it has any here.
     pub database_bytes: Option<u64>,
 }
 

@@ -43,15 +43,17 @@ pub struct HubStatus {
     pub pending: i64,
     /// Events that consumers hold.
     pub in_flight: i64,
-    /// Size of the database's files in bytes, if it has any.
+    /// What database it is: `SQLite`, `PostgreSQL` or `MySQL`, as which MariaDB counts.
+    pub engine: &'static str,
+    /// Size of the database's files in bytes, if it has any here.
     pub database_bytes: Option<u64>,
-    /// `PRAGMA synchronous` of the live writer: 2 is FULL, 1 is NORMAL.
+    /// 2: an ack waits for the disk; less: a power cut may take the last moments. Read from the database at work.
     pub synchronous: i64,
 }
 
 impl HubStatus {
     fn of(state: &AdminState) -> Self {
-        let About { hub, version, epoch, address, uptime, database_bytes } = state.inspect.about();
+        let About { hub, version, epoch, address, uptime, engine, database_bytes } = state.inspect.about();
         let readiness = state.ready.borrow().clone();
         let numbers = state.metrics.snapshot().hub;
         Self {
@@ -69,6 +71,7 @@ impl HubStatus {
             schedules_waiting: numbers.schedules_waiting,
             pending: numbers.pending,
             in_flight: numbers.in_flight,
+            engine,
             database_bytes,
             synchronous: numbers.synchronous,
         }

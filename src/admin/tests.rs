@@ -46,6 +46,7 @@ impl Inspect for Stub {
             epoch: 3,
             address: ([127, 0, 0, 1], 50_000).into(),
             uptime: Duration::from_secs(90),
+            engine: "SQLite",
             database_bytes: Some(4_096),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     HubConfig,
-    load::DomainEntry,
+    load::{DomainEntry, names_server},
     problem::{Origin, Problem, Warning},
     table,
 };
@@ -15,6 +15,9 @@ struct Relation {
     broken: fn(&HubConfig) -> bool,
     sentence: &'static str,
 }
+
+/// Characters of the columns `external_ip` and `internal_ip` of npm's table `hub`.
+const MYSQL_HOST: usize = 16;
 
 const RELATIONS: &[Relation] = &[
     Relation {
@@ -51,6 +54,16 @@ const RELATIONS: &[Relation] = &[
             spoke == hub || spoke.ends_with(&format!(".{hub}"))
         },
         sentence: "a spoke's certificate would pass for a hub's: spoke.name must not be, or end with, hub.name",
+    },
+    Relation {
+        keys: &["hub.external_ip", "hub.internal_ip"],
+        broken: |config| {
+            let is_mysql = config.server().is_some_and(|url| url.is_mysql());
+            let hosts = [config.hub.external_host(), config.hub.internal_ip.to_string()];
+            is_mysql && hosts.iter().any(|host| host.len() > MYSQL_HOST)
+        },
+        sentence: "the table that npm hubs share has 16 characters for an address: set hub.external_ip to an IPv4 \
+                   address that spokes can dial",
     },
     Relation {
         keys: &["limits.outbound_bytes", "limits.data_bytes"],
@@ -117,6 +130,14 @@ pub(super) fn relations(
             let told: Vec<_> = relation.keys.iter().map(|key| told(key)).collect();
             problems.push(Problem::new(format!("{}: {}", told.join(", "), relation.sentence)));
         }
+    }
+    let server: Vec<_> =
+        origins.keys().filter(|key| key.starts_with("mysql.") && names_server(key)).copied().collect();
+    if let (Some(url), Some(first)) = (origins.get("store.url"), server.iter().min()) {
+        let place = &origins[first];
+        problems.push(Problem::new(format!(
+            "store.url ({url}), {first} ({place}): both name a database server: leave one of them out"
+        )));
     }
     for Issued { subject, issuer, longer } in ISSUED {
         if longer(config) && origins.contains_key(subject) {

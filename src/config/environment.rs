@@ -34,13 +34,6 @@ pub(super) fn read(variables: impl IntoIterator<Item = (String, String)>, into: 
         .collect();
     // npm's names first: our own name for the same setting, if set too, overrides it.
     given.sort_by_key(|(name, _)| (SETTINGS.iter().any(|setting| setting.variable() == *name), name.clone()));
-    let mysql: Vec<_> = given.iter().map(|(name, _)| name.as_str()).filter(|name| is_mysql(name)).collect();
-    if !mysql.is_empty() {
-        into.problems.push(Problem::new(format!(
-            "{}: MySQL and MariaDB are not supported yet: unset this to use the embedded database",
-            mysql.join(", ")
-        )));
-    }
     for (name, value) in given {
         read_one(name, value, into);
     }
@@ -52,12 +45,10 @@ fn read_one(name: String, value: String, into: &mut Gathered) {
         Some(rest) => format!("EVENTFLOW_CERT_{rest}"),
         None => name.clone(),
     };
-    if is_mysql(&name) || NOT_SETTINGS.contains(&name.as_str()) || name.starts_with("EVENTFLOW_TEST_") {
+    if NOT_SETTINGS.contains(&name.as_str()) || name.starts_with("EVENTFLOW_TEST_") {
         return;
     }
-    if name == "EVENTFLOW_DATABASE_URL" || name == "EVENTFLOW_STORE_URL" {
-        into.problems.push(no_server(&Origin::Variable(name), &value));
-    } else if let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) {
+    if let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) {
         assign(setting, value, name, into);
     } else if let Some((setting, npm)) = npm_setting(&modern) {
         assign(setting, with_unit(value, npm.unit), name, into);
@@ -85,21 +76,4 @@ fn npm_setting(name: &str) -> Option<(&'static Setting, &'static NpmName)> {
 fn with_unit(value: String, unit: &str) -> String {
     let number = value.trim();
     if number.bytes().all(|byte| byte.is_ascii_digit()) { format!("{number}{unit}") } else { value }
-}
-
-fn is_mysql(name: &str) -> bool {
-    name.starts_with("EVENTFLOW_MYSQL_")
-}
-
-/// Says that a database URL can't be used.
-pub(super) fn no_server(origin: &Origin, url: &str) -> Problem {
-    let scheme = url.split(':').next().unwrap_or_default();
-    let sentence = match scheme.to_ascii_lowercase().as_str() {
-        "sqlite" => "the embedded database lives in the data folder: set `data` instead".to_owned(),
-        "mysql" | "mariadb" => "MySQL and MariaDB are not supported yet: leave it out".to_owned(),
-        "postgres" | "postgresql" => "PostgreSQL is not supported yet: leave it out".to_owned(),
-        _ => "database servers are not supported yet: leave it out".to_owned(),
-    };
-    // The URL itself may hold a password.
-    Problem::new(format!("{origin}: {sentence}"))
 }

@@ -56,11 +56,6 @@ impl File<'_> {
             match (value.get_ref(), table::find(&key)) {
                 (DeValue::Array(entries), None) if key == "domain" => self.domains(entries, into),
                 (DeValue::Table(entries), None) if is_section => self.walk(&section, entries, into),
-                (_, None) if key == "store.url" => {
-                    let url = value.get_ref().as_str().unwrap_or_default();
-                    let origin = Origin::File { path: self.path.to_owned(), line };
-                    into.problems.push(super::environment::no_server(&origin, url));
-                }
                 (_, None) => {
                     let sentence = if key == "domain" {
                         "domain is a list: write [[domain]] and the settings of each below".to_owned()

@@ -2,7 +2,10 @@
 
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-use super::value::{ConfiguredName, Durability, KeyCipher, KeyHash, LogFormat, LogLevel, QuitSignal, Secret};
+use super::{
+    database::{DatabaseUrl, NpmTimeZone},
+    value::{ConfiguredName, Durability, KeyCipher, KeyHash, LogFormat, LogLevel, QuitSignal, Secret},
+};
 use crate::event::Keep;
 
 /// How values of one kind are written.
@@ -113,6 +116,33 @@ pub(super) fn switch() -> Form<bool> {
 pub(super) fn name() -> Form<ConfiguredName> {
     let read = |text: &str| ConfiguredName::parse(text).map_err(|error| error.reason.to_owned());
     form("NAME", read, ConfiguredName::to_string)
+}
+
+pub(super) fn url() -> Form<DatabaseUrl> {
+    form("URL", DatabaseUrl::parse, DatabaseUrl::to_string)
+}
+
+/// Any text, such as a name that a database knows.
+pub(super) fn text() -> Form<String> {
+    let read = |text: &str| match text.trim() {
+        "" => Err("must not be empty".to_owned()),
+        text => Ok(text.to_owned()),
+    };
+    form("TEXT", read, String::clone)
+}
+
+pub(super) fn file() -> Form<PathBuf> {
+    let read = |text: &str| match text.trim() {
+        "" => Err("must name a file".to_owned()),
+        text => Ok(PathBuf::from(text)),
+    };
+    form("FILE", read, |path| path.display().to_string())
+}
+
+const TIME_ZONES: &[(&str, NpmTimeZone)] = &[("refuse", NpmTimeZone::Refuse), ("utc", NpmTimeZone::Utc)];
+
+pub(super) fn npm_time_zone() -> Form<NpmTimeZone> {
+    form("refuse|utc", |text| choose(text, TIME_ZONES), |value| chosen(value, TIME_ZONES))
 }
 
 pub(super) fn secret() -> Form<Secret> {

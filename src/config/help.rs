@@ -41,7 +41,7 @@ pub fn markdown() -> String {
          Unknown keys and flags are refused, unknown `EVENTFLOW_…` variables only warned of. Durations are written\n\
          `500ms`, `30s`, `5m`, `24h`, `7d`; sizes `64 KiB`, `8 MiB`, or plain bytes. npm's variables take npm's\n\
          plain milliseconds and days.\n\n\
-         | key | value | default | meaning | npm's name |\n|---|---|---|---|---|\n",
+         | key | value | default | meaning | other names |\n|---|---|---|---|---|\n",
     );
     for setting in SETTINGS {
         let npm: Vec<_> = setting.npm.iter().map(|npm| format!("`{}`", npm.name)).collect();
@@ -78,7 +78,7 @@ pub fn markdown() -> String {
         keys.join(", "),
     );
     out.push_str(
-        "\nWith `certificates.phrase` set the defaults are npm's: root 365d, intermediate 30d, both leaves 7d,\n\
+        "\nWith `certificates.phrase` set, or a database on a server, the defaults are npm's: root 365d, intermediate 30d, both leaves 7d,\n\
          1000000 iterations.\n",
     );
     out

@@ -140,13 +140,20 @@ pub fn load(
     }
 }
 
-/// Defaults, which for certificates depend on whether somebody chose the phrase.
+/// Defaults, which for certificates depend on whether somebody chose the phrase, or a server keeps them.
 fn base(assignments: &[Assignment]) -> HubConfig {
     let mut config = HubConfig::default();
     if assignments.iter().any(|given| given.setting.key == "certificates.phrase") {
         config.certificates = CertificateSettings::with_phrase(Secret::new(""));
+    } else if assignments.iter().any(|given| names_server(given.setting.key)) {
+        config.certificates = CertificateSettings::on_server();
     }
     config
+}
+
+/// Whether setting it means a database server.
+pub(super) fn names_server(key: &str) -> bool {
+    key == "store.url" || (key.starts_with("mysql.") && key != "mysql.npm_time_zone")
 }
 
 fn read_flags(flags: impl IntoIterator<Item = Flag>, into: &mut Gathered) {
@@ -159,9 +166,6 @@ fn read_flags(flags: impl IntoIterator<Item = Flag>, into: &mut Gathered) {
             (Some(setting), None) => into
                 .problems
                 .push(Problem::new(format!("--{name} needs a value: --{name} {}", (setting.placeholder)()))),
-            (None, value) if name == "store-url" || name == "database-url" => {
-                into.problems.push(environment::no_server(&Origin::Flag(name), &value.unwrap_or_default()))
-            }
             (None, _) => {
                 let names = SETTINGS.iter().map(|setting| format!("--{}", setting.flag()));
                 let hint = hint(&format!("--{name}"), names);

@@ -191,22 +191,58 @@ pub(super) static SETTINGS: &[Setting] = &[
     )
     .code(code::INVALID_CONFIG_NAME),
     setting!(
+        "store.url",
+        store.url,
+        optional form::url().or("(embedded, in the data folder)"),
+        "Database on a PostgreSQL, MySQL or MariaDB server: postgres://user:password@host/name, or mysql://…"
+    )
+    .secret()
+    .npm(&[npm("EVENTFLOW_DATABASE_URL", "")]),
+    setting!(
         "store.durability",
         store.durability,
         form::durability(),
-        "full: an acked event survives the loss of power; relaxed: only a crash of the hub"
+        "full: an acked event survives the loss of power; relaxed: only a crash of the hub; on a server what that one is set to holds"
     ),
     setting!(
         "store.max_bytes",
         store.max_bytes,
         optional form::bytes().within(MIB, 1 << 47).or("(what the disk holds)"),
-        "Largest size of the database; publishes are refused beyond it"
+        "Largest size of the embedded database; publishes are refused beyond it"
     ),
     setting!(
         "store.readers",
         store.readers,
         form::count().within(1, 64),
-        "Database connections that read beside the one that writes"
+        "Database connections that read beside those that write"
+    ),
+    setting!(
+        "store.writers",
+        store.writers,
+        form::count().within(2, 64),
+        "Connections to a database server that write; the embedded database has one"
+    ),
+    setting!(
+        "mysql.host",
+        mysql.host,
+        optional form::host().or("(localhost)"),
+        "Host of the MySQL or MariaDB server; any of these but the time zone means one, what isn't set is as npm's defaults"
+    ),
+    setting!("mysql.port", mysql.port, optional form::port().within(1, u16::MAX).or("(3306)"), "Its port"),
+    setting!("mysql.user", mysql.user, optional form::text().or("(root)"), "Who logs in there"),
+    setting!("mysql.pass", mysql.pass, optional form::secret().or("(root)"), "With which password").secret(),
+    setting!("mysql.db", mysql.db, optional form::text().or("(eventflow)"), "Name of the database there"),
+    setting!(
+        "mysql.socket_path",
+        mysql.socket_path,
+        optional form::file().or("(host and port)"),
+        "Socket of the server, instead of host and port"
+    ),
+    setting!(
+        "mysql.npm_time_zone",
+        mysql.npm_time_zone,
+        form::npm_time_zone(),
+        "Of a server that isn't in UTC, where npm hubs write some times in its zone: refuse to start, or hold all times for UTC"
     ),
     setting!("limits.connections", limits.connections, form::count().within(1, 1_000_000), "Links at once"),
     setting!(

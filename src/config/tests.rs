@@ -43,6 +43,10 @@ fn sample(key: &str) -> &'static str {
         "hub.external_ip" => "hub.example.org",
         "hub.internal_port" | "hub.external_port" | "admin.port" => "50099",
         "hub.signal_quit" => "SIGQUIT",
+        "store.url" => "postgres://h/d",
+        "mysql.socket_path" => "/run/x",
+        "mysql.pass" => "***",
+        "mysql.npm_time_zone" => "utc",
         "store.durability" => "relaxed",
         "log.format" => "json",
         "log.level" => "debug",
@@ -138,7 +142,7 @@ fn unknown_keys_and_flags_are_refused_with_the_nearest() {
         ("[limits]\nping = [1]\n", "hub.toml:2: limits.ping must be one text, number, or true or false"),
         (
             "[store]\nurl = \"mysql://a\"\n",
-            "hub.toml:2: MySQL and MariaDB are not supported yet: leave it out",
+            "hub.toml:2: store.url = \"***\" must name host and database, such as postgres://",
         ),
     ];
     for (text, sentence) in cases {
@@ -177,8 +181,8 @@ fn all_problems_are_told_at_once_each_with_its_place() {
     let text = "\n[hub]\nname = \"a b\"\ninternal_port = 70000\n[log]\nlevl = \"info\"\noops\n";
     let given = variables(&[
         ("EVENTFLOW_LIMITS_PING", "30"),
-        ("EVENTFLOW_MYSQL_HOST", "db"),
-        ("EVENTFLOW_MYSQL_PASS", "secret-of-db"),
+        ("EVENTFLOW_MYSQL_PORT", "0"),
+        ("EVENTFLOW_DATABASE_URL", "postgres://u:secret-of-db@h"),
     ]);
     let found = problems(load(file(text), given, flags(&[("limits-units", "1"), ("bogus", "1")])));
     let all = super::ConfigProblems { problems: found, warnings: Vec::new() }.to_string();
@@ -189,13 +193,14 @@ fn all_problems_are_told_at_once_each_with_its_place() {
         "hub.toml:4: hub.internal_port = \"70000\" must be a port from 0 to 65535 (E_EVENTFLOW_INVALID_CONFIG)",
         "hub.toml:6: log.levl is not a setting; did you mean log.level?",
         "EVENTFLOW_LIMITS_PING (limits.ping) = \"30\" must be a number and a unit",
-        "EVENTFLOW_MYSQL_HOST, EVENTFLOW_MYSQL_PASS: MySQL and MariaDB are not supported yet",
+        "EVENTFLOW_MYSQL_PORT (mysql.port) = \"0\" must be from 1 to 65535",
+        "EVENTFLOW_DATABASE_URL (store.url) = \"***\" must name host and database",
         "--limits-units (limits.units) = \"1\" must be from 16 to 4096",
         "--bogus is not a flag",
     ] {
         assert!(all.contains(sentence), "{sentence}\nis not in\n{all}");
     }
-    assert_eq!(all.lines().count(), 8, "{all}");
+    assert_eq!(all.lines().count(), 9, "{all}");
     assert!(!all.contains("secret-of-db"));
 }
 
@@ -307,22 +312,17 @@ fn variables_without_meaning_get_one_warning_each() {
 }
 
 #[test]
-fn servers_and_nonsense_are_refused() {
+fn other_servers_and_nonsense_are_refused() {
     let cases = [
         (
-            "EVENTFLOW_MYSQL_SOCKET_PATH",
-            "/run/x",
-            "EVENTFLOW_MYSQL_SOCKET_PATH: MySQL and MariaDB are not supported",
-        ),
-        (
             "EVENTFLOW_DATABASE_URL",
-            "postgres://u:pw@h/d",
-            "EVENTFLOW_DATABASE_URL: PostgreSQL is not supported yet",
+            "oracle://u:pw@h/d",
+            "EVENTFLOW_DATABASE_URL (store.url) = \"***\" must begin with",
         ),
         (
             "EVENTFLOW_STORE_URL",
             "sqlite://a",
-            "EVENTFLOW_STORE_URL: the embedded database lives in the data folder",
+            "EVENTFLOW_STORE_URL (store.url) = \"***\" is the embedded database's",
         ),
         (
             "EVENTFLOW_CERT_ROOT_DAYS",
@@ -336,7 +336,40 @@ fn servers_and_nonsense_are_refused() {
         assert!(found[0].message.starts_with(sentence), "{}", found[0].message);
         assert!(!found[0].message.contains("pw"));
     }
-    assert_eq!(problems(load(None, [], flags(&[("database-url", "mysql://")]))).len(), 1);
+}
+
+#[test]
+fn a_database_server_is_named_by_its_url_or_in_npms_words() {
+    let none = from_variables(&[("EVENTFLOW_MYSQL_NPM_TIME_ZONE", "utc")]).config;
+    assert_eq!((none.server(), none.certificates), (None, CertificateSettings::default()));
+    let npm = from_variables(&[("EVENTFLOW_MYSQL_PASS", "pw")]);
+    assert_eq!(npm.config.server().unwrap().reveal(), "mysql://root:pw@localhost:3306/eventflow");
+    assert_eq!(npm.config.certificates, CertificateSettings::on_server());
+    let shown: String = npm.effective().map(|(key, value, _)| format!("{key} {value}\n")).collect();
+    assert!(shown.contains("mysql.pass ***\n"), "{shown}");
+    let url = from_variables(&[("EVENTFLOW_DATABASE_URL", "postgres://u:pw@h/d")]);
+    let shown: String = url.effective().map(|(key, value, _)| format!("{key} {value}\n")).collect();
+    assert!(shown.contains("store.url postgres://h/d\n") && !format!("{url:?}").contains("pw"), "{shown}");
+    // Both are too many, wherever they stand.
+    let both =
+        load(file("[store]\nurl = \"mysql://a/b\"\n"), variables(&[("EVENTFLOW_MYSQL_HOST", "h")]), []);
+    assert_eq!(
+        problems(both)[0].message,
+        "store.url (hub.toml:2), mysql.host (EVENTFLOW_MYSQL_HOST): both name a database server: leave one of them out"
+    );
+}
+
+#[test]
+fn an_address_that_npms_table_has_no_room_for_is_refused() {
+    let with = |host: &str, url: &str| {
+        load(None, variables(&[("EVENTFLOW_HUB_EXTERNAL_IP", host), ("EVENTFLOW_STORE_URL", url)]), [])
+    };
+    assert!(with("hub-1.example.org", "postgres://h/d").is_ok());
+    assert!(with("192.168.100.200", "mysql://h/d").is_ok());
+    for host in ["hub-1.example.org", "2001:db8::1234:5678"] {
+        let found = problems(with(host, "mysql://h/d"));
+        assert!(found[0].message.contains("set hub.external_ip to an IPv4"), "{}", found[0].message);
+    }
 }
 
 #[test]

@@ -86,6 +86,17 @@ impl Backup for Backups {
                 "this hub keeps everything in memory: there is no database that could be backed up";
             return Err(Fault::refused(code::UNSUPPORTED, sentence));
         };
+        if self.store.is_on_server() {
+            let (engine, tool) = match self.store.engine_name() {
+                "PostgreSQL" => ("PostgreSQL", "pg_dump"),
+                _ => ("MySQL or MariaDB", "mariadb-dump --single-transaction (or mysqldump)"),
+            };
+            let sentence = format!(
+                "this hub's database is on a {engine} server, which makes its own backups: use {tool} there, and copy \
+                 the hub's data folder beside it"
+            );
+            return Err(Fault::refused(code::UNSUPPORTED, sentence));
+        }
         let Ok(turn) = self.turn.clone().try_acquire_owned() else {
             let sentence = "a backup is being made already: wait until it is done";
             return Err(Fault::refused(code::BACKUP, sentence));

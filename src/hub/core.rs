@@ -18,7 +18,7 @@ use crate::{
     },
     event::Group,
     metrics::{ActorKind, Metrics, Readiness},
-    store::{self, GroupRow, Store, StoreError},
+    store::{self, GroupRow, HubRow, Seat, Store, StoreError},
     wire::GroupSettings,
 };
 
@@ -46,10 +46,21 @@ pub struct CoreParts {
     pub collector: CollectorConfig,
     /// This start of the hub.
     pub epoch: u64,
+    /// What it registers as, and where it runs.
+    pub post: Post,
     /// Whether the hub can be given work.
     pub readiness: watch::Sender<Readiness>,
     /// Where actors report their end.
     pub exits: mpsc::UnboundedSender<Exited>,
+}
+
+/// What a hub registers as, and where it runs.
+#[derive(Debug, Clone)]
+pub struct Post {
+    /// Its row.
+    pub row: HubRow,
+    /// Its place among hubs of other machines.
+    pub seat: Seat,
 }
 
 impl CoreParts {
@@ -62,16 +73,24 @@ impl CoreParts {
         // database goes on by itself. What is loaded then is all there is.
         let synchronous = self.store.synchronous().await?;
         self.metrics.hub().synchronous.set(synchronous);
+        // On a server that line isn't one: there the next epoch makes void what is under way, and what another hub that
+        // took this one's place has begun. Until that one's lease is over this is refused, and tried again.
+        let epoch = if generation > 0 && self.store.is_on_server() {
+            self.store.take_hub(&self.post.row, &self.post.seat).await?
+        } else {
+            self.epoch
+        };
+        let journal = JournalConfig { epoch, ..self.journal.clone() };
         let hub = &self.journal.hub;
         let head = self.store.last_seq(hub).await?;
         // Claims of an earlier generation must not fit: their tokens start lower.
-        let epoch = self.epoch.saturating_mul(GENERATIONS).saturating_add(generation);
+        let epoch = epoch.saturating_mul(GENERATIONS).saturating_add(generation);
         let (default, named) = self.groups().await?;
         let loaded = Loaded { default, named, head, epoch };
 
         let journal = self.start(ActorKind::Journal, |meter, _| {
             Journal::new(
-                self.journal.clone(),
+                journal,
                 self.store.clone(),
                 Sequence::after(head),
                 self.metrics.clone(),

@@ -2,7 +2,12 @@
 
 use std::{fmt, io, net::SocketAddr, path::PathBuf};
 
-use crate::{admin::AdminError, event::code, pki::PkiError, store::StoreError};
+use crate::{
+    admin::AdminError,
+    event::code,
+    pki::PkiError,
+    store::{StoreError, UrlError},
+};
 
 /// Why a hub didn't start or didn't go on. Its text says what, which object, why and what to do. `Debug` is that text
 /// with its code, since it is what a `main` that returns the error prints.
@@ -53,6 +58,24 @@ pub enum HubError {
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The database's URL can't be read.
+    #[error("the database {url} can't be dialed: {source}: correct `store.url`")]
+    DatabaseUrl {
+        /// Without its password.
+        url: String,
+        /// What is wrong.
+        source: UrlError,
+    },
+    /// The server's time zone isn't UTC.
+    #[error(
+        "the database server is {seconds} s ahead of UTC, and npm hubs write some times in its zone, which would be \
+         read as UTC: set the server's time_zone to '+00:00', or `mysql.npm_time_zone` to utc if no npm hub uses this \
+         database"
+    )]
+    TimeZone {
+        /// By how much.
+        seconds: i64,
+    },
     /// Certificates and keys.
     #[error(transparent)]
     Pki(#[from] PkiError),
@@ -109,6 +132,7 @@ impl HubError {
             Self::Store(error) => error.code(),
             Self::Pki(error) => error.code(),
             Self::Admin(error) => error.code(),
+            Self::DatabaseUrl { .. } | Self::TimeZone { .. } => code::INVALID_CONFIG,
             Self::Failed(error) => error.code(),
             Self::Thread(_) | Self::GaveUp { .. } | Self::Vanished => code::INTERNAL,
         }

@@ -12,9 +12,10 @@ use super::{
 };
 use crate::{
     admin::{AdminError, AdminToken},
+    config::DatabaseUrl,
     event::Uid,
     pki::{self, PkiError, Secret},
-    store::Place,
+    store::{Place, Seat},
 };
 
 /// A hub's home, ours until this value is dropped.
@@ -53,22 +54,36 @@ impl Home {
         self.path().map(|path| path.join(OPERATOR))
     }
 
-    /// Where the database is.
-    #[must_use]
-    pub fn place(&self) -> Place {
-        match self {
-            Self::Folder(folder) => Place::File(folder.file(DATABASE)),
-            Self::Memory => Place::Memory,
+    /// Where the database is: on the server that is named, else here. A hub in memory has it there in any case.
+    ///
+    /// # Errors
+    /// [`HubError::DatabaseUrl`].
+    pub fn place(&self, server: Option<&DatabaseUrl>) -> Result<Place, HubError> {
+        match (self, server) {
+            (Self::Memory, _) => Ok(Place::Memory),
+            (Self::Folder(_), Some(url)) => {
+                let invalid = |source| HubError::DatabaseUrl { url: url.to_string(), source };
+                url.reveal().parse().map(Place::Server).map_err(invalid)
+            }
+            (Self::Folder(folder), None) => Ok(Place::File(folder.file(DATABASE))),
         }
     }
 
-    /// The files of the database, if it has any.
+    /// The files of a database in the data folder, if there is one.
     #[must_use]
     pub fn database_files(&self) -> Vec<PathBuf> {
         match self {
             Self::Folder(folder) => [DATABASE, DATABASE_LOG].map(|name| folder.file(name)).into(),
             Self::Memory => Vec::new(),
         }
+    }
+
+    /// Where that is, among hubs on other machines.
+    #[must_use]
+    pub fn seat(&self) -> Seat {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let folder = self.path().map(|path| path.display().to_string()).unwrap_or_default();
+        Seat { host, folder }
     }
 
     /// The hub's id, which ends with the configured name.

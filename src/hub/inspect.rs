@@ -25,6 +25,8 @@ pub struct Inspector {
     pub since: Instant,
     /// The database's files.
     pub files: Vec<PathBuf>,
+    /// What database it is.
+    pub engine: &'static str,
 }
 
 #[async_trait]
@@ -42,6 +44,7 @@ impl Inspect for Inspector {
             epoch: self.epoch,
             address: self.address,
             uptime: self.since.elapsed(),
+            engine: self.engine,
             database_bytes: sizes.reduce(|all, size| all + size),
         }
     }

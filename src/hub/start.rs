@@ -18,7 +18,7 @@ use super::{
     backup::Backups,
     cast::Onlooker,
     certificates::CertificateDesk,
-    core::{self, CoreParts},
+    core::{self, CoreParts, Post},
     door::{self, Door},
     drain::DrainOutcome,
     events::EventDesk,
@@ -45,7 +45,7 @@ use crate::{
         warden::{Commission, Office, OwnConfig, Warden},
     },
     admin::{AdminState, LogControl},
-    config::{Durability, HubConfig, LimitSettings},
+    config::{Durability, HubConfig, LimitSettings, NpmTimeZone},
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
@@ -122,13 +122,9 @@ async fn start(
     readiness: &watch::Sender<Readiness>,
 ) -> Result<(Started, Running, Home), HubError> {
     let since = Instant::now();
-    let HubBuilder { config, in_memory, log, database } = builder;
+    let HubBuilder { config, in_memory, log } = builder;
     let home = Home::take((!in_memory).then_some(config.data.as_path()))?;
-    let mut opened = store_config(&config, &home);
-    if let Some(url) = database {
-        opened.place = Place::Server(url);
-    }
-    let store = Store::open(&opened).await?;
+    let store = Store::open(&store_config(&config, &home)?).await?;
     match bring_up(config, log, &home, &store, metrics, readiness, since).await {
         Ok((started, running)) => Ok((started, running, home)),
         Err(error) => {
@@ -148,9 +144,10 @@ async fn bring_up(
     readiness: &watch::Sender<Readiness>,
     since: Instant,
 ) -> Result<(Started, Running), HubError> {
+    examine(&config, store).await?;
     let name = config.hub.name.as_str();
-    // On a server the ids that the database knows are those of other hubs.
-    let known = if store.is_shared() { Vec::new() } else { store.known_hubs().await? };
+    // The hubs of a server live elsewhere, each with its own folder.
+    let known = if store.is_on_server() { Vec::new() } else { store.known_hubs().await? };
     let id = home.hub_id(name, &known)?;
     tracing::Span::current().record("hub.id", id.as_str());
     let socket = listen(SocketAddr::new(config.hub.internal_ip, config.hub.internal_port)).await?;
@@ -167,7 +164,8 @@ async fn bring_up(
         internal_ip: address.ip().to_string(),
         internal_port: address.port(),
     };
-    let epoch = store.register_hub(&row).await?;
+    let post = Post { row, seat: home.seat() };
+    let epoch = store.take_hub(&post.row, &post.seat).await?;
     let hubs = [external.clone()];
     let own = OwnConfig { bundle: home.bundle_file(), hubs: hubs.to_vec() };
     let commission = Commission::prepare(office(&config, home, &id, store, &hubs)?, own).await?;
@@ -180,7 +178,7 @@ async fn bring_up(
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
     let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
-    let parts = core_parts(&config, id.clone(), store, metrics, epoch, readiness, exits);
+    let parts = core_parts(&config, post, store, metrics, epoch, readiness, exits);
     let policies = parts.deliveries.policies.clone();
     let first = parts.make(0).await?;
     let arbiters = link_threads();
@@ -236,7 +234,8 @@ async fn bring_up(
         epoch,
         address,
         since,
-        files: home.database_files(),
+        files: if store.is_on_server() { Vec::new() } else { home.database_files() },
+        engine: store.engine_name(),
     };
     let opened = threshold.map(|threshold| {
         let state = AdminState {
@@ -273,16 +272,35 @@ async fn bring_up(
     Ok((Started { info, bundle, token, onlooker }, Running { guardian, door, gave_up: given_up }))
 }
 
-fn store_config(config: &HubConfig, home: &Home) -> StoreConfig {
-    StoreConfig {
-        place: home.place(),
+/// Whether a database server is as it must be, or should.
+async fn examine(config: &HubConfig, store: &Store) -> Result<(), HubError> {
+    if config.mysql.npm_time_zone == NpmTimeZone::Refuse {
+        let seconds = store.zone_offset().await?;
+        if seconds != 0 {
+            return Err(HubError::TimeZone { seconds });
+        }
+    }
+    if store.is_on_server() && config.store.durability == Durability::Full && store.synchronous().await? < 2 {
+        tracing::warn!(
+            engine = store.engine_name(),
+            "the database server acknowledges commits before they are on its disk: a power cut there may take acked \
+             events; set fsync and synchronous_commit (PostgreSQL) to on, innodb_flush_log_at_trx_commit (MySQL) to 1"
+        );
+    }
+    Ok(())
+}
+
+fn store_config(config: &HubConfig, home: &Home) -> Result<StoreConfig, HubError> {
+    Ok(StoreConfig {
+        place: home.place(config.server().as_ref())?,
         durability: match config.store.durability {
             Durability::Full => store::Durability::Full,
             Durability::Relaxed => store::Durability::Relaxed,
         },
         max_bytes: config.store.max_bytes,
         readers: config.store.readers,
-    }
+        writers: config.store.writers,
+    })
 }
 
 /// What certificates are issued with.
@@ -332,19 +350,21 @@ async fn listen(addr: SocketAddr) -> Result<(SocketAddr, TcpListener), HubError>
 
 fn core_parts(
     config: &HubConfig,
-    hub: Uid,
+    post: Post,
     store: &Store,
     metrics: &Metrics,
     epoch: u64,
     readiness: &watch::Sender<Readiness>,
     exits: mpsc::UnboundedSender<crate::actors::life::Exited>,
 ) -> CoreParts {
-    let limits = &config.limits;
+    let (limits, hub) = (&config.limits, post.row.id.clone());
     CoreParts {
+        post,
         store: store.clone(),
         metrics: metrics.clone(),
         journal: JournalConfig {
             hub: hub.clone(),
+            epoch,
             batch: limits.journal_batch as usize,
             queue_bytes: clamp(limits.queue_bytes),
         },

@@ -118,7 +118,7 @@ definitions! {
     COMMIT_TIME: Histogram "eventflow_journal_commit" ["seconds"] "Time from the begin of a transaction to the end of its commit.";
     QUEUE: Gauge "eventflow_journal_queue_writes" "Writes that wait for the journal.";
     QUEUE_BYTES: Gauge "eventflow_journal_queue" ["bytes"] "Bytes of the writes that wait for the journal.";
-    SYNCHRONOUS: Gauge "eventflow_store_synchronous" "PRAGMA synchronous of the live writer: 2 is FULL, 1 is NORMAL.";
+    SYNCHRONOUS: Gauge "eventflow_store_synchronous" "2: an ack waits for the disk, as the database at work says; 1: a power cut may take the last moments.";
     LOG_DROPPED: Counter "eventflow_log_rows_dropped" "Rows for the log table that were dropped because too many waited.";
 
     LEAF_LEFT: Gauge "eventflow_hub_certificate_left" ["seconds"] "Time until the hub's own leaf certificate expires; below zero: since then; 0 if it doesn't hold yet.";

@@ -156,7 +156,10 @@ pub enum StoreError {
         source: DbErr,
     },
     /// The database is locked by somebody else, read-only, or its file can't be read or written.
-    #[error("the database can't take this now ({source}): look for a program that locks it, and at its disk")]
+    #[error(
+        "the database can't take this now ({source}): look for a program that locks it, and at its disk; on a server, \
+         whether that runs"
+    )]
     Unavailable {
         /// The database's words.
         source: DbErr,
@@ -202,6 +205,21 @@ pub enum StoreError {
         /// The server's words.
         source: DbErr,
     },
+    /// The same hub runs elsewhere.
+    #[error(
+        "the hub {hub} runs on {host}, with the data folder {folder}, and may for {seconds} s more: stop it there, or \
+         give this one a data folder of its own (`data`)"
+    )]
+    HubElsewhere {
+        /// The hub's id.
+        hub: String,
+        /// The other machine.
+        host: String,
+        /// The other folder.
+        folder: String,
+        /// Until its lease is over.
+        seconds: u64,
+    },
     /// Another hub has taken this one's place.
     #[error(
         "another hub has taken this hub's place, since its lease was over: nothing of it is written any more"
@@ -235,6 +253,12 @@ fn other(field: &str) -> String {
 }
 
 impl StoreError {
+    /// The database hasn't answered for so long.
+    pub(crate) fn silent(time: Duration) -> Self {
+        let text = format!("it hasn't answered for {} s", time.as_secs());
+        Self::Unavailable { source: DbErr::Custom(text) }
+    }
+
     /// The stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -261,6 +285,7 @@ impl StoreError {
             Self::Unavailable { .. } | Self::Corrupt { .. } | Self::Server { .. } | Self::Fenced => {
                 code::DB_UNAVAILABLE
             }
+            Self::HubElsewhere { .. } => code::DB_IN_USE,
             Self::SchemaNewer { .. } => code::DB_SCHEMA_NEWER,
             Self::Folder { .. } => code::DATA_FOLDER,
             Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,

@@ -126,7 +126,7 @@ fn hub_of(row: &QueryResult) -> Result<HubRow, DbErr> {
     })
 }
 
-async fn register(db: &Db<'_>, row: &HubRow) -> Result<i64, DbErr> {
+pub(super) async fn register(db: &Db<'_>, row: &HubRow) -> Result<i64, DbErr> {
     marker::set(db).await?;
     let id = row.id.to_string();
     let place = || -> [Value; 4] {

@@ -11,6 +11,7 @@ mod m20261203_000003_recurring;
 mod m20261203_000003_starts;
 mod m20261203_000004_marker;
 mod m20261204_000001_fence;
+mod m20261204_000002_lease;
 mod npm;
 mod shape;
 
@@ -53,6 +54,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261203_000003_starts::Migration),
             Box::new(m20261203_000004_marker::Migration),
             Box::new(m20261204_000001_fence::Migration),
+            Box::new(m20261204_000002_lease::Migration),
         ]
     }
 

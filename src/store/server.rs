@@ -35,10 +35,10 @@ use super::{
 };
 use crate::event::Uid;
 
-/// How many connections write: the journal's, and one for what isn't its business, such as certificates.
-const WRITERS: u32 = 3;
+/// How many connections write at least: the journal's, and one for what isn't its business, such as certificates.
+const WRITERS: u32 = 2;
 /// How long a statement waits for a free connection, or for one to be made.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a statement of ours may wait for a lock of somebody else.
 const LOCK_TIMEOUT_SECONDS: u32 = 10;
 /// The pause before the next look at a server that is away, at most.
@@ -47,7 +47,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Opens the database of a server and brings its tables up to date.
 pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store, StoreError> {
     migration::run_on_server(&pool(url, 1).await.map_err(|error| explain(error, url))?, url).await?;
-    let writer = pool(url, WRITERS).await.map_err(|error| explain(error, url))?;
+    let writer = pool(url, config.writers.max(WRITERS)).await.map_err(|error| explain(error, url))?;
     let readers = pool(url, config.readers.max(1)).await.map_err(|error| explain(error, url))?;
     let writer =
         Writer { pool: writer, engine: url.engine(), fence: RwLock::default(), damage: Damage::none() };
@@ -56,6 +56,7 @@ pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store,
         writer: Arc::new(writer::Writer::Server(writer)),
         readers: Readers::Pool { pool: readers, damage },
         replays: Arc::new(Semaphore::new((config.readers / 2).max(1) as usize)),
+        renewed: Arc::default(),
         file: None,
     })
 }

@@ -95,6 +95,7 @@ pub(super) async fn open(config: &StoreConfig, file: Option<&Path>) -> Result<St
         writer: Arc::new(writer::Writer::Sqlite(writer)),
         readers,
         replays,
+        renewed: Arc::default(),
         file: file.map(Into::into),
     })
 }

@@ -12,6 +12,9 @@ mod account;
 mod books;
 mod chaos;
 mod consumer;
+#[path = "../it/support/engine.rs"]
+#[allow(dead_code, reason = "shared with the other tests")]
+mod engine;
 mod journal;
 #[path = "../it/support/process.rs"]
 #[allow(dead_code, reason = "shared with the other tests")]

@@ -3,12 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use eventflow::{
-    event::{EventId, code},
-    store::{Place, Store, StoreConfig},
-};
+use eventflow::event::{EventId, code};
 
-use crate::support::{Raw, TestHub, process::Home, until};
+use crate::support::{Raw, TestHub, engine, process::Home, until};
 
 /// An event of a batch, as JSON.
 fn item(id: &str, rid: Option<&str>) -> String {
@@ -253,7 +250,7 @@ async fn an_acked_batch_is_whole_after_kill_9_and_no_other_is_in_parts() {
     .await;
     hub.kill().await;
 
-    let store = Store::open(&StoreConfig::new(Place::File(home.database()))).await.unwrap();
+    let store = engine::store(&home.database()).await;
     let mut whole = 0;
     for (from, publisher) in publishers.into_iter().enumerate() {
         let (acked, sent) = publisher.await.unwrap();

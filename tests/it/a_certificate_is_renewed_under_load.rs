@@ -11,11 +11,11 @@ use eventflow::{
     pki::{Bundle, FreshKey},
     spoke::{ConnectError, Publish, RenewError, Spoke, SpokeConfig},
 };
-use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
+use sea_orm::{ConnectionTrait, DatabaseConnection};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::support::{Raw, TestHub, admin::Admin, until};
+use crate::support::{Raw, TestHub, admin::Admin, engine, until};
 
 const INVALID_KEY: &str = "E_EVENTFLOW_INVALID_PUBLIC_KEY";
 const UNSUPPORTED_KEY: &str = "E_EVENTFLOW_UNSUPPORTED_PUBLIC_KEY";
@@ -44,7 +44,7 @@ async fn shown(hub: &TestHub, bundle: &Bundle) -> Vec<u8> {
 }
 
 async fn database(hub: &TestHub) -> DatabaseConnection {
-    Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap()
+    engine::open(&hub.database()).await
 }
 
 /// Publishes steadily, and each must be acked, until the spoke's file and the hub's leaf were renewed so often, for at
@@ -238,8 +238,7 @@ async fn a_hub_that_cannot_renew_its_own_tries_again_and_says_so() {
     assert_eq!(link.status().links_lost, 0);
     until("the log says so", || async {
         let sql = "SELECT error FROM log WHERE message = 'the hub''s certificates can''t be renewed'";
-        let found =
-            rows.query_all_raw(sea_orm::Statement::from_string(sea_orm::DatabaseBackend::Sqlite, sql)).await;
+        let found = rows.query_all_raw(engine::statement(&rows, sql, [])).await;
         found
             .unwrap()
             .iter()

@@ -17,17 +17,17 @@ use eventflow::{
     spoke::{Delivery, Recurrence, Spoke},
     wire::{Made, Missed},
 };
-use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
+use sea_orm::{ConnectionTrait, DatabaseConnection};
 use tokio::time::sleep;
 
-use crate::support::{Raw, TestHub, load, process::Home, until};
+use crate::support::{Raw, TestHub, engine, load, process::Home, until};
 
 fn now() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
 async fn database(path: &Path) -> DatabaseConnection {
-    Database::connect(format!("sqlite://{}", path.display())).await.unwrap()
+    engine::open(path).await
 }
 
 async fn sql(path: &Path, text: &str) {
@@ -50,11 +50,7 @@ async fn occurrences(path: &Path) -> BTreeMap<String, Vec<Occurrence>> {
     let query = "SELECT o.name, o.due, p.seq FROM v1_occurrence o JOIN event_published p ON p.event_id = o.event_id \
                  ORDER BY o.name, o.due, p.seq";
     let mut all: BTreeMap<String, Vec<Occurrence>> = BTreeMap::new();
-    for row in database
-        .query_all_raw(sea_orm::Statement::from_string(sea_orm::DbBackend::Sqlite, query))
-        .await
-        .unwrap()
-    {
+    for row in database.query_all_raw(engine::statement(&database, query, [])).await.unwrap() {
         let occurrence =
             Occurrence { due: row.try_get_by_index(1).unwrap(), seq: row.try_get_by_index(2).unwrap() };
         all.entry(row.try_get_by_index(0).unwrap()).or_default().push(occurrence);
@@ -78,7 +74,7 @@ fn exact(name: &str, start: i64, interval: i64, ran: &[Occurrence], late: &mut V
 async fn standing(path: &Path) -> Vec<(String, i64, i64, i64)> {
     let database = database(path).await;
     let query = "SELECT name, due, ran, left_out FROM v1_recurring";
-    let query = sea_orm::Statement::from_string(sea_orm::DbBackend::Sqlite, query);
+    let query = engine::statement(&database, query, []);
     let rows = database.query_all_raw(query).await.unwrap();
     let all = rows.iter().map(|row| {
         let number = |at| row.try_get_by_index(at).unwrap();

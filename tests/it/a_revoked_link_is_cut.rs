@@ -7,11 +7,11 @@ use eventflow::{
     pki::{Bundle, FreshKey},
     spoke::{ConnectError, Publish, Spoke, SpokeConfig, Status},
 };
-use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
+use sea_orm::{ConnectionTrait, DatabaseConnection};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::{Raw, TestHub, admin::Admin, until};
+use crate::support::{Raw, TestHub, admin::Admin, engine, until};
 
 const REVOKED: &str = "E_EVENTFLOW_CERTIFICATE_REVOKED";
 
@@ -35,7 +35,7 @@ async fn refused(bundle: &Bundle) {
 }
 
 async fn database(hub: &TestHub) -> DatabaseConnection {
-    Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap()
+    engine::open(&hub.database()).await
 }
 
 /// Writes as somebody else would.
@@ -80,8 +80,7 @@ async fn by_the_hub_that_was_told_at_once() {
     // The log has it, and the list too; revoked is revoked.
     let rows = database(&hub).await;
     let sql = format!("SELECT count(*) FROM log WHERE message = 'certificates revoked: {id}'");
-    let row =
-        rows.query_one_raw(sea_orm::Statement::from_string(sea_orm::DatabaseBackend::Sqlite, sql)).await;
+    let row = rows.query_one_raw(engine::statement(&rows, sql, [])).await;
     assert_eq!(row.unwrap().unwrap().try_get_by_index::<i64>(0).unwrap(), 1);
     let (_, list) = admin.json("GET", "/certificates?limit=1000", Value::Null).await;
     let of_id = list["certificates"].as_array().unwrap().iter().filter(|row| row["id"] == *id.as_str());

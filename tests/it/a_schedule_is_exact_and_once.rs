@@ -17,12 +17,11 @@ use eventflow::{
     event::{EventId, code},
     metrics::{ActorKind, Readiness},
     spoke::{Consume, Delivery, Publish, Schedule, Spoke},
-    store::{Place, Store, StoreConfig},
     wire::Trace,
 };
 use tokio::time::{sleep, timeout};
 
-use crate::support::{PATIENCE, Raw, TestHub, load, process::Home, until};
+use crate::support::{PATIENCE, Raw, TestHub, engine, load, process::Home, until};
 
 fn now() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
@@ -41,7 +40,7 @@ async fn scheduled(raw: &mut Raw, req: usize, due: i64, id: &str) {
 
 /// What became of events, by the database of a hub that has ended.
 async fn traces(database: &Path, ids: impl Iterator<Item = &String>) -> BTreeMap<String, Trace> {
-    let store = Store::open(&StoreConfig::new(Place::File(database.to_owned()))).await.unwrap();
+    let store = engine::store(database).await;
     let mut traces = BTreeMap::new();
     for id in ids {
         let (_, trace) = store.trace(&EventId::parse(id.as_str()).unwrap()).await.unwrap().unwrap();

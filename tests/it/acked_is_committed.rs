@@ -11,11 +11,10 @@ use std::{
 use eventflow::{
     event::{EventId, code},
     metrics::Readiness,
-    store::{Place, Store, StoreConfig},
 };
 
 use crate::support::{
-    PATIENCE, Raw, TestHub,
+    PATIENCE, Raw, TestHub, engine,
     load::{self, Load},
     process::{Home, has},
     until,
@@ -261,7 +260,7 @@ async fn full_and_back(hub: TestHub, room: impl AsyncFnOnce(tempfile::TempDir) -
     assert_eq!(spoke.show(&acked[acked.len() - 1]).await.unwrap().1.state, "pending");
     spoke.close().await;
     let (database, folder) = (hub.database(), hub.stop().await);
-    let store = Store::open(&StoreConfig::new(Place::File(database))).await.unwrap();
+    let store = engine::store(&database).await;
     for id in &acked {
         assert!(store.event(&EventId::parse(id.as_str()).unwrap()).await.unwrap().is_some(), "{id}");
     }

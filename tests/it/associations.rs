@@ -1,19 +1,19 @@
 //! Promise: an event belongs to its process and to as many child processes and entities as it is associated with.
 
 use eventflow::event::code;
-use sea_orm::{ConnectionTrait, Database};
+use sea_orm::ConnectionTrait;
 
-use crate::support::{TestHub, until};
+use crate::support::{TestHub, engine, until};
 
 const PARCEL: &str = r#"{"domain":"parcels","cpid":"parcel-7"}"#;
 const CUSTOMER: &str = r#"{"eid":"customer-4"}"#;
 
 /// How many rows say so: of child processes and of entities.
 async fn rows(hub: &TestHub) -> (i64, i64) {
-    let database = Database::connect(format!("sqlite://{}?mode=ro", hub.database().display())).await.unwrap();
+    let database = engine::open(&hub.database()).await;
     let sql = "SELECT (SELECT count(*) FROM event_cpid WHERE domain = 'parcels' AND cpid = 'parcel-7'), \
                (SELECT count(*) FROM event_eid WHERE eid = 'customer-4')";
-    let query = sea_orm::Statement::from_string(sea_orm::DatabaseBackend::Sqlite, sql);
+    let query = engine::statement(&database, sql, []);
     let row = database.query_one_raw(query).await.unwrap().unwrap();
     let counts = (row.try_get_by_index(0).unwrap(), row.try_get_by_index(1).unwrap());
     database.close().await.unwrap();

@@ -12,7 +12,6 @@ use eventflow::{
         vault,
     },
     spoke::{ConnectError, Publish, Spoke, SpokeConfig},
-    store::{Place, Store, StoreConfig},
     wire::HubAddress,
 };
 use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair, SanType};
@@ -22,7 +21,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName},
     sign::{CertifiedKey, SingleCertAndKey},
 };
-use sea_orm::{ConnectionTrait, Database};
+use sea_orm::ConnectionTrait;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -30,7 +29,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use crate::support::{PATIENCE, TestHub, until};
+use crate::support::{PATIENCE, TestHub, engine, until};
 
 const SPOKE: &str = "KEEN-WREN-MX000002.EVENTFLOW-SPOKE";
 const CERTIFICATE: &str = "E_EVENTFLOW_CERTIFICATE";
@@ -47,7 +46,7 @@ impl Issuing {
         let info = hub.handle.info();
         let phrase = vault::phrase_file(hub.data().join("key-phrase")).unwrap();
         let vault = Vault::new(phrase, 1_000).unwrap();
-        let table = Store::open(&StoreConfig::new(Place::File(hub.database()))).await.unwrap();
+        let table = engine::store(&hub.database()).await;
         let names = Names { hub_id: info.id.clone(), ..Names::default() };
         let lifetimes = Lifetimes { spoke_leaf: HOUR, ..Lifetimes::default() };
         let now = SystemTime::now();
@@ -134,12 +133,13 @@ async fn counted(hub: &TestHub, reason: &str, count: u64) {
 
 /// Until the hub's log table has a row that says all of this.
 async fn logged(hub: &TestHub, parts: &[&str]) {
-    let database = Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap();
+    let database = engine::open(&hub.database()).await;
     let database = &database;
     until(&format!("the log says {parts:?}"), || async move {
-        let rows = database.query_all_raw(sea_orm::Statement::from_string(
-            sea_orm::DatabaseBackend::Sqlite,
+        let rows = database.query_all_raw(engine::statement(
+            database,
             "SELECT message || ' ' || error FROM log",
+            [],
         ));
         let rows = rows.await.unwrap();
         let texts = rows.iter().map(|row| row.try_get_by_index::<String>(0).unwrap());
@@ -320,10 +320,11 @@ async fn handshakes_that_fail_again_and_again_fill_no_table() {
     }
     counted(&hub, "tls", 40).await;
     logged(&hub, &["handshake with 127.0.0.1:"]).await;
-    let database = Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap();
-    let rows = database.query_one_raw(sea_orm::Statement::from_string(
-        sea_orm::DatabaseBackend::Sqlite,
+    let database = engine::open(&hub.database()).await;
+    let rows = database.query_one_raw(engine::statement(
+        &database,
         "SELECT count(*) FROM log WHERE message LIKE 'handshake%'",
+        [],
     ));
     let rows: i64 = rows.await.unwrap().unwrap().try_get_by_index(0).unwrap();
     assert!((1..=3).contains(&rows), "{rows} rows for 40 failures");

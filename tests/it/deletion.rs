@@ -10,9 +10,9 @@ use eventflow::{
     event::code,
     spoke::{Consume, Publish},
 };
-use sea_orm::{ConnectionTrait, Database};
+use sea_orm::ConnectionTrait;
 
-use crate::support::{Raw, TestHub, until};
+use crate::support::{Raw, TestHub, engine, until};
 
 async fn publish(link: &mut Raw, id: &str) -> Vec<String> {
     let req = format!("1{}", fastrand::u32(..));
@@ -43,8 +43,8 @@ async fn claim(link: &mut Raw) -> (String, String) {
 
 /// The first number that a query gives.
 async fn number(hub: &TestHub, sql: &str) -> i64 {
-    let database = Database::connect(format!("sqlite://{}?mode=ro", hub.database().display())).await.unwrap();
-    let query = sea_orm::Statement::from_string(sea_orm::DatabaseBackend::Sqlite, sql);
+    let database = engine::open(&hub.database()).await;
+    let query = engine::statement(&database, sql, []);
     let row = database.query_one_raw(query).await.unwrap().unwrap();
     let number = row.try_get_by_index(0).unwrap();
     database.close().await.unwrap();

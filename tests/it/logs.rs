@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use eventflow::event::code;
-use sea_orm::{ConnectionTrait, Database};
+use sea_orm::ConnectionTrait;
 
-use crate::support::{Raw, TestHub};
+use crate::support::{Raw, TestHub, engine};
 
 /// Runs SQL as another program would.
 async fn sql(database: PathBuf, statements: &[&str]) {
-    let database = Database::connect(format!("sqlite://{}", database.display())).await.unwrap();
+    let database = engine::open(&database).await;
     for statement in statements {
         database.execute_unprepared(statement).await.unwrap();
     }

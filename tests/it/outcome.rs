@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use eventflow::event::code;
-use sea_orm::{ConnectionTrait, Database};
+use sea_orm::ConnectionTrait;
 
-use crate::support::{Raw, TestHub, until};
+use crate::support::{Raw, TestHub, engine, until};
 
 const SOON: &str = r#"{"timeout_ms":50}"#;
 const LONG: &str = r#"{"timeout_ms":30000}"#;
@@ -110,7 +110,7 @@ async fn an_outcome_that_another_program_writes_is_seen() {
     for id in ["claimed", "deleted"] {
         publish(&mut link, id).await;
     }
-    let database = Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap();
+    let database = engine::open(&hub.database()).await;
     let claim = "UPDATE event_published SET consumed_spoke = '2026-11-30 12:00:00.000', consumer = 'NPM-1' \
                  WHERE event_id IN ('claimed', 'deleted')";
     database.execute_unprepared(claim).await.unwrap();
@@ -146,7 +146,7 @@ async fn what_another_program_takes_and_ends_is_seen_in_a_moment_however_many_wa
         link.send(&["outcome", &(number + 10).to_string(), id, IN_A_MOMENT]).await;
     }
     waits(&hub, 200).await;
-    let database = Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap();
+    let database = engine::open(&hub.database()).await;
     let end = "UPDATE event_published SET consumed_spoke = '2026-11-30 12:00:00.000', consumer = 'NPM-1', \
                success = '2026-11-30 12:00:01.500'";
     database.execute_unprepared(end).await.unwrap();

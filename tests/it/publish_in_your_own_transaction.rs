@@ -8,10 +8,10 @@ use eventflow::{
     config::HubConfig,
     spoke::{Consume, Spoke},
 };
-use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement, Value};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Value};
 use tokio::{sync::mpsc, time::Instant};
 
-use crate::support::{TestHub, npm::Npm, process::Home, until};
+use crate::support::{TestHub, engine, npm::Npm, process::Home, until};
 
 /// An application with its connection to the hub's database.
 struct App {
@@ -20,19 +20,19 @@ struct App {
 
 impl App {
     async fn of(database: &Path) -> Self {
-        let mut options = ConnectOptions::new(format!("sqlite://{}", database.display()));
-        options.max_connections(1).sqlx_logging(false);
-        let app = Self { db: Database::connect(options).await.unwrap() };
-        for sql in ["PRAGMA foreign_keys = ON", "PRAGMA busy_timeout = 20000"] {
-            app.run(sql, &[]).await;
+        let app = Self { db: engine::open(database).await };
+        if app.db.get_database_backend() == DbBackend::Sqlite {
+            for sql in ["PRAGMA foreign_keys = ON", "PRAGMA busy_timeout = 20000"] {
+                app.run(sql, &[]).await;
+            }
         }
-        app.run("CREATE TABLE IF NOT EXISTS shop_order (number TEXT PRIMARY KEY)", &[]).await;
+        app.run("CREATE TABLE IF NOT EXISTS shop_order (number VARCHAR(64) PRIMARY KEY)", &[]).await;
         app
     }
 
     async fn run(&self, sql: &str, values: &[&str]) {
         let values: Vec<Value> = values.iter().map(|value| (*value).into()).collect();
-        let statement = Statement::from_sql_and_values(DbBackend::Sqlite, sql, values);
+        let statement = engine::statement(&self.db, sql, values);
         self.db.execute_raw(statement).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 

@@ -8,10 +8,10 @@ use eventflow::{
     event::Pattern,
     spoke::{Consume, Publish, Spoke},
 };
-use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement};
+use sea_orm::{ConnectionTrait, DatabaseConnection};
 use serde_json::Value;
 
-use crate::support::{TestHub, admin::Admin, npm::Npm, process::Home, until};
+use crate::support::{TestHub, admin::Admin, engine, npm::Npm, process::Home, until};
 
 const AT_ONCE: Keep = Keep::For(Duration::ZERO);
 
@@ -167,13 +167,11 @@ async fn an_operator_sees_what_would_go() {
 }
 
 async fn open(home: &Home) -> DatabaseConnection {
-    let mut options = ConnectOptions::new(format!("sqlite://{}", home.database().display()));
-    options.max_connections(1).sqlx_logging(false);
-    Database::connect(options).await.unwrap()
+    engine::open(&home.database()).await
 }
 
 async fn number(db: &DatabaseConnection, sql: &str) -> i64 {
-    let row = db.query_one_raw(Statement::from_string(DbBackend::Sqlite, sql)).await.unwrap().unwrap();
+    let row = db.query_one_raw(engine::statement(db, sql, [])).await.unwrap().unwrap();
     row.try_get_by_index::<Option<i64>>(0).unwrap().unwrap_or_default()
 }
 

@@ -3,11 +3,13 @@
 
 pub mod admin;
 pub mod claims;
+pub mod engine;
 pub mod http;
 pub mod load;
 pub mod npm;
 pub mod peer;
 pub mod process;
+pub mod server;
 pub mod wire;
 
 use std::{collections::VecDeque, future::Future, path::PathBuf, sync::Arc, time::Duration};
@@ -41,6 +43,7 @@ pub fn config(folder: &TempDir) -> HubConfig {
     let mut config = HubConfig { data: folder.path().join("data"), ..HubConfig::default() };
     config.hub.internal_port = 0;
     config.admin.port = 0;
+    engine::settle(&mut config, folder.path());
     config
 }
 
@@ -70,6 +73,7 @@ impl TestHub {
         self.folder
     }
 
+    /// The database's file; on a server that of [`engine::open`] and its like all the same.
     pub fn database(&self) -> PathBuf {
         self.data().join("eventflow.db")
     }

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use eventflow::{event::code, metrics::ActorKind};
-use sea_orm::{ConnectionTrait, Database};
+use sea_orm::ConnectionTrait;
 
-use crate::support::{Raw, TestHub, until};
+use crate::support::{Raw, TestHub, engine, until};
 
 const SOON: u32 = 50;
 const LONG: u32 = 30_000;
@@ -152,7 +152,7 @@ async fn publish_probe(link: &mut Raw) -> i64 {
 async fn only_what_was_dispatched_counts_and_in_that_order() {
     let hub = TestHub::start().await;
     let (mut link, mut publisher) = (hub.v1().await, hub.v1().await);
-    let database = Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap();
+    let database = engine::open(&hub.database()).await;
     let rows = "INSERT INTO event (id, timestamp, domain, pid, name, data) VALUES \
                 ('stored', '2026-01-02 03:04:05.678', 'orders', '1', 'created', '1')";
     database.execute_unprepared(rows).await.unwrap();

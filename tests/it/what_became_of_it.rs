@@ -4,9 +4,9 @@ use eventflow::{
     spoke::{Association, Consume, Nack, Publish, ReadError, Spoke},
     wire::Trace,
 };
-use sea_orm::{ConnectionTrait, Database};
+use sea_orm::ConnectionTrait;
 
-use crate::support::{TestHub, admin::Admin};
+use crate::support::{TestHub, admin::Admin, engine};
 
 async fn publish(spoke: &Spoke, id: &str) {
     spoke.publish(Publish::new("orders", "created", "order-1").id(id.to_owned())).await.unwrap();
@@ -120,7 +120,7 @@ async fn lost_links_and_the_nack_are_its_attempts() {
 async fn what_another_program_stored_and_nobody_published_is_persisted() {
     let hub = TestHub::start().await;
     let spoke = hub.spoke().await;
-    let database = Database::connect(format!("sqlite://{}", hub.database().display())).await.unwrap();
+    let database = engine::open(&hub.database()).await;
     let stored = "INSERT INTO event (id, timestamp, domain, pid, name, data) \
                   VALUES ('stored', '2026-01-02 03:04:05.678', 'orders', 'order-1', 'created', '{\"a\":1}')";
     database.execute_unprepared(stored).await.unwrap();

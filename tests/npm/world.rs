@@ -99,6 +99,6 @@ async fn start(folder: &TempDir, scratch: &Scratch, change: fn(&mut HubConfig)) 
     config.certificates =
         CertificateSettings { iterations: ROUNDS, ..CertificateSettings::with_phrase(Secret::new(PHRASE)) };
     change(&mut config);
-    let url = scratch.url.parse().unwrap();
+    let url = DatabaseUrl::parse(&scratch.url).unwrap();
     Hub::builder().config(config).database(url).start().await.expect("the hub starts")
 }

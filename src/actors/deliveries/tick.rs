@@ -20,6 +20,7 @@ const CURSOR_TICKS: u32 = 5;
 impl Deliveries {
     pub(super) fn tick(&mut self, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
+        self.look_at_lease(&mut effects);
         self.groups.want_pages(&mut effects);
         self.groups.due(Now::read(), &mut effects);
         self.apply(effects, ctx);
@@ -35,6 +36,21 @@ impl Deliveries {
         self.show_oldest();
         if self.ticks.is_multiple_of(CURSOR_TICKS) {
             self.save_cursors();
+        }
+    }
+
+    /// A hub whose lease wasn't renewed for long hands out nothing: another one may be about to take its place.
+    fn look_at_lease(&mut self, effects: &mut Effects) {
+        let holds = !self.store.is_lease_fresh();
+        if std::mem::replace(&mut self.holds, holds) == holds {
+            return;
+        }
+        if holds {
+            tracing::warn!("nothing is handed out until the hub's lease is renewed");
+            self.groups.hold_all();
+        } else {
+            let changing = &self.changing;
+            self.groups.resume_all(|name| changing.contains(name), Now::read(), effects);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, WrapFuture};
 use tokio::sync::watch;
 
 use super::{Journal, ReplyTo};
@@ -23,6 +23,11 @@ impl Journal {
     pub(super) fn report(&mut self, results: &[Result<Written, StoreError>], ctx: &mut Context<Self>) {
         let refused =
             results.iter().filter_map(|result| result.as_ref().err()).find(|error| error.is_retryable());
+        if let Some(StoreError::Fenced) = refused {
+            // Nothing that this core knows holds any more: the next one registers the hub anew.
+            tracing::error!("another hub has taken this hub's place");
+            ctx.stop();
+        }
         if let Some(error) = refused {
             self.full = matches!(error, StoreError::Full { .. });
         }

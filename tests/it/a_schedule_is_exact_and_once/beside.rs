@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
+use sea_orm::{ConnectionTrait, DatabaseConnection};
 
 use super::*;
 
 /// Another connection, as an application or an npm spoke has.
 async fn other(database: &Path) -> DatabaseConnection {
-    Database::connect(format!("sqlite://{}?mode=rw", database.display())).await.unwrap()
+    engine::open(database).await
 }
 
 /// The three rows of an npm spoke, due now and so many seconds.
@@ -87,7 +87,7 @@ async fn a_great_many_that_are_overdue_run_in_order_while_the_hub_serves_others(
     assert_eq!(hub.handle.metrics().hub.schedules_executed, count);
     let query = "SELECT count(*) FROM (SELECT p.seq, lag(p.seq) OVER (ORDER BY v.due, v.event_id) AS before \
                  FROM event_published p JOIN v1_schedule v USING (event_id)) WHERE seq < before";
-    let row = sea_orm::Statement::from_string(sea_orm::DatabaseBackend::Sqlite, query);
+    let row = engine::statement(&db, query, []);
     let unordered: i64 = db.query_one_raw(row).await.unwrap().unwrap().try_get_by_index(0).unwrap();
     assert_eq!(unordered, 0, "the oldest first");
     db.close().await.unwrap();

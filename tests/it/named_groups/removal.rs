@@ -1,17 +1,15 @@
 //! A removal that the journal refuses, and one that it takes its time for: consumers hear of it when it is true.
 
-use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection};
+use sea_orm::{ConnectionTrait, DatabaseConnection};
 
 use super::ids;
-use crate::support::{Raw, TestHub};
+use crate::support::{Raw, TestHub, engine};
 
 const REMOVE: &str = r#"{"remove":{}}"#;
 
 /// Another program at the hub's database.
 async fn other(hub: &TestHub) -> DatabaseConnection {
-    let mut options = ConnectOptions::new(format!("sqlite://{}", hub.database().display()));
-    options.max_connections(1).sqlx_logging(false);
-    Database::connect(options).await.unwrap()
+    engine::open(&hub.database()).await
 }
 
 /// A link with a consumer of the group `billing`, and the tokens of these events, which it holds.

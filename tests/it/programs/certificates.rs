@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 use eventflow::pki::Bundle;
-use sea_orm::{ConnectionTrait as _, Database};
+use sea_orm::ConnectionTrait as _;
 use serde_json::Value;
 
 use super::*;
@@ -58,9 +58,9 @@ fn a_spoke_gets_a_bundle_renews_it_and_is_shut_out() {
 
 /// Changes the hub's database as somebody else would.
 fn change(hub: &Started, sql: &str) {
-    let url = format!("sqlite://{}", hub.data().join("eventflow.db").display());
+    let file = hub.data().join("eventflow.db");
     let changed = tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let database = Database::connect(url).await.unwrap();
+        let database = crate::support::engine::open(&file).await;
         let changed = database.execute_unprepared(sql).await.unwrap().rows_affected();
         database.close().await.unwrap();
         changed

@@ -10,7 +10,7 @@ use std::{
 use eventflow::{
     event::{Domain, EventId, Pid, Uid},
     spoke::{Consume, Consumer, Publish, Spoke},
-    store::{Counts, Place, Store, StoreConfig},
+    store::Counts,
     wire::LogOf,
 };
 use tokio::{
@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
 
-use super::{PATIENCE, until};
+use super::{PATIENCE, engine, until};
 
 /// Logs that the events are spread over.
 const PIDS: usize = 16;
@@ -217,7 +217,7 @@ impl Tally {
     /// Compares with the database of a hub that has ended: each acked event is there, each event that is there has
     /// one outcome, and was handled more than once only if its claim was lost.
     pub async fn check(&self, database: std::path::PathBuf, hub: &str) -> Counts {
-        let store = Store::open(&StoreConfig::new(Place::File(database))).await.unwrap();
+        let store = engine::store(&database).await;
         let mut stored = BTreeSet::new();
         for number in 0..PIDS {
             let domain = Domain::parse("load").unwrap();

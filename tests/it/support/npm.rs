@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use sea_orm::{
-    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement, TryGetable, Value,
-};
+use sea_orm::{ConnectionTrait, DatabaseConnection, TryGetable, Value};
 
-use super::{TestHub, until};
+use super::{TestHub, engine, until};
 
 /// npm's own statements.
 pub struct Npm {
@@ -15,10 +13,7 @@ pub struct Npm {
 
 impl Npm {
     pub async fn of(hub: &TestHub) -> Self {
-        let mut options = ConnectOptions::new(format!("sqlite://{}", hub.database().display()));
-        options.max_connections(1).sqlx_logging(false);
-        let db = Database::connect(options).await.unwrap();
-        Self { db }
+        Self { db: engine::open(&hub.database()).await }
     }
 
     /// Runs a statement; how many rows it changed. Two programs write to the file: the lock is waited for.
@@ -26,7 +21,7 @@ impl Npm {
         let values: Vec<Value> = values.iter().map(|value| (*value).into()).collect();
         let mut tries = 0;
         loop {
-            let statement = Statement::from_sql_and_values(DbBackend::Sqlite, sql, values.clone());
+            let statement = engine::statement(&self.db, sql, values.clone());
             match self.db.execute_raw(statement).await {
                 Ok(done) => return done.rows_affected(),
                 Err(error) if error.to_string().contains("locked") && tries < 100 => tries += 1,
@@ -39,7 +34,7 @@ impl Npm {
     /// One value of one row.
     pub async fn get<T: TryGetable>(&self, sql: &str, values: &[&str]) -> Option<T> {
         let values = values.iter().map(|value| (*value).into());
-        let statement = Statement::from_sql_and_values(DbBackend::Sqlite, sql, values);
+        let statement = engine::statement(&self.db, sql, values);
         let row = self.db.query_one_raw(statement).await.unwrap()?;
         row.try_get_by_index::<Option<T>>(0).unwrap()
     }

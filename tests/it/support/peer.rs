@@ -2,14 +2,11 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use eventflow::{
-    pki::{Authority, Lifetimes, Names, Vault, authority, tls, vault},
-    store::{Place, Store, StoreConfig},
-};
+use eventflow::pki::{Authority, Lifetimes, Names, Vault, authority, tls, vault};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-use super::{Raw, TestHub, npm::Npm};
+use super::{Raw, TestHub, engine, npm::Npm};
 
 pub const PEER: &str = "KIND-HERON-MX000007.EVENTFLOW-HUB";
 
@@ -23,7 +20,7 @@ impl Peer {
     pub async fn of(hub: &TestHub) -> Self {
         let phrase = vault::phrase_file(hub.data().join("key-phrase")).unwrap();
         let vault = Vault::new(phrase, 1_000).unwrap();
-        let table = Store::open(&StoreConfig::new(Place::File(hub.database()))).await.unwrap();
+        let table = engine::store(&hub.database()).await;
         let names = Names { hub_id: PEER.to_owned(), ..Names::default() };
         let now = SystemTime::now();
         let authority =

@@ -17,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::PATIENCE;
+use super::{PATIENCE, engine};
 
 /// Where hubs of one folder live, over all their starts.
 pub struct Home {
@@ -77,6 +77,10 @@ impl Home {
             std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("EVENTFLOW_"))
         {
             command.env_remove(name);
+        }
+        if let Some(url) = engine::url(self.folder.path()) {
+            command.env("EVENTFLOW_STORE_URL", url).env("EVENTFLOW_MYSQL_NPM_TIME_ZONE", "utc");
+            command.env("EVENTFLOW_CERTIFICATES_ITERATIONS", "1000");
         }
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log()).unwrap();
         let child = command

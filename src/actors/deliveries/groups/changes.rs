@@ -1,7 +1,11 @@
 //! Groups that change: settings, bindings that go, the place that one has come to, groups that end.
 
 use super::{Effects, Group, GroupNo, Groups, Policy};
-use crate::{actors::clock::Now, event::Pattern, wire::GroupSettings};
+use crate::{
+    actors::clock::Now,
+    event::{Group as Name, Pattern},
+    wire::GroupSettings,
+};
 
 impl Groups {
     /// What the group has set itself, over the hub's defaults.
@@ -51,6 +55,23 @@ impl Groups {
             group.resume(now, effects);
         }
         self.follow(now, effects);
+    }
+
+    /// Nothing is handed out by any group until [`Self::resume_all`]; all else goes on.
+    pub fn hold_all(&mut self) {
+        self.iter_mut().for_each(Group::drain);
+    }
+
+    /// They go on, but those that something else holds, and those that are no more.
+    pub fn resume_all(&mut self, is_held: impl Fn(&Option<Name>) -> bool, now: Now, effects: &mut Effects) {
+        let is_named = |(name, _): &(&Name, &GroupNo)| !is_held(&Some((*name).clone()));
+        let mut all: Vec<GroupNo> = self.names.iter().filter(is_named).map(|(_, no)| *no).collect();
+        if !is_held(&None) {
+            all.push(GroupNo::DEFAULT);
+        }
+        for no in all {
+            self.resume(no, now, effects);
+        }
     }
 
     /// Takes a named group out: its name is free, and nobody gets its events any more.

@@ -40,6 +40,7 @@ struct Page {
     schedules_waiting: Option<i64>,
     pending: i64,
     in_flight: i64,
+    engine: Option<String>,
     database_bytes: Option<u64>,
     synchronous: i64,
 }
@@ -92,8 +93,14 @@ impl Page {
         rows.extend(
             self.schedules_waiting.map(|count| ("scheduled", format!("{count} whose time is yet to come"))),
         );
-        let size = self.database_bytes.map_or("in memory".into(), size);
-        rows.push(("database", format!("{size}; {durable}")));
+        // An older hub knows SQLite alone.
+        let engine = self.engine.as_deref().unwrap_or("SQLite");
+        let place = match self.database_bytes {
+            Some(bytes) => size(bytes),
+            None if engine == "SQLite" => "in memory".to_owned(),
+            None => "on a server".to_owned(),
+        };
+        rows.push(("database", format!("{engine}, {place}; {durable}")));
         rows.into_iter().map(|(name, text)| format!("{name:<10} {}", harmless(&text))).collect()
     }
 }
@@ -125,7 +132,14 @@ mod tests {
         assert_eq!(lines[7], "orphans    4 since the start");
         assert_eq!(lines[8], "pending    3, 1 in flight");
         assert_eq!(lines[9], "scheduled  2 whose time is yet to come");
-        assert_eq!(lines[10], "database   2.0 KiB; acks wait for the disk");
+        assert_eq!(lines[10], "database   SQLite, 2.0 KiB; acks wait for the disk");
+
+        let mut weak = answer.clone();
+        weak["engine"] = "PostgreSQL".into();
+        weak["database_bytes"] = serde_json::Value::Null;
+        weak["synchronous"] = 1.into();
+        let lines = serde_json::from_value::<Page>(weak).unwrap().lines();
+        assert!(lines[10].starts_with("database   PostgreSQL, on a server; acks don't wait"), "{lines:?}");
 
         let mut with_consumers = answer.clone();
         with_consumers["consumers"] = 7.into();

@@ -93,13 +93,21 @@ pub struct StoreConfig {
     pub max_bytes: Option<u64>,
     /// How many connections serve reads; at least one.
     pub readers: u32,
+    /// In which zone the npm stack's columns are, on MySQL and MariaDB.
+    pub npm_time_zone: NpmTimeZone,
 }
 
 impl StoreConfig {
     /// A database at `place` with the defaults: full durability, no size limit, four readers.
     #[must_use]
     pub fn new(place: Place) -> Self {
-        Self { place, durability: Durability::Full, max_bytes: None, readers: 4 }
+        Self {
+            place,
+            durability: Durability::Full,
+            max_bytes: None,
+            readers: 4,
+            npm_time_zone: NpmTimeZone::Utc,
+        }
     }
 }
 
@@ -122,6 +130,17 @@ impl std::fmt::Display for Place {
             Place::Server(url) => url.fmt(f),
         }
     }
+}
+
+/// In which zone the columns are that MySQL gives the time of the session: `timestamp` and `published`, if the npm stack
+/// writes them, which has the server's zone in its sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NpmTimeZone {
+    /// UTC: a server in another zone is refused.
+    #[default]
+    Utc,
+    /// The server's.
+    Server,
 }
 
 /// What an acknowledged write survives.

@@ -275,6 +275,7 @@ fn store_config(config: &HubConfig, home: &Home) -> StoreConfig {
         },
         max_bytes: config.store.max_bytes,
         readers: config.store.readers,
+        npm_time_zone: store::NpmTimeZone::default(),
     }
 }
 

@@ -202,6 +202,18 @@ pub enum StoreError {
         /// The server's words.
         source: DbErr,
     },
+    /// The server's zone isn't UTC.
+    #[error(
+        "the database {place} is on a server whose time zone is {zone}, where the npm stack writes local times that aren't \
+         what they look like here: set the server's `default_time_zone` to '+00:00', or, if npm's events are there \
+         already, `mysql.npm_time_zone` to `server`"
+    )]
+    TimeZone {
+        /// Which database, without its password.
+        place: String,
+        /// What the server calls it.
+        zone: String,
+    },
     /// Another hub has taken this one's place.
     #[error(
         "another hub has taken this hub's place, since its lease was over: nothing of it is written any more"
@@ -263,7 +275,7 @@ impl StoreError {
             }
             Self::SchemaNewer { .. } => code::DB_SCHEMA_NEWER,
             Self::Folder { .. } => code::DATA_FOLDER,
-            Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,
+            Self::TimeZone { .. } | Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-use super::value::{ConfiguredName, Durability, LogFormat, LogLevel, QuitSignal, Secret};
+use super::value::{ConfiguredName, Durability, KeyCipher, KeyHash, LogFormat, LogLevel, QuitSignal, Secret};
 use crate::event::Keep;
 
 /// How values of one kind are written.
@@ -152,6 +152,23 @@ const DURABILITIES: &[(&str, Durability)] = &[("full", Durability::Full), ("rela
 
 pub(super) fn durability() -> Form<Durability> {
     form("full|relaxed", |text| choose(text, DURABILITIES), |value| chosen(value, DURABILITIES))
+}
+
+const CIPHERS: &[(&str, KeyCipher)] = &[
+    ("aes-128-gcm", KeyCipher::Aes128Gcm),
+    ("aes-192-gcm", KeyCipher::Aes192Gcm),
+    ("aes-256-gcm", KeyCipher::Aes256Gcm),
+];
+
+pub(super) fn cipher() -> Form<KeyCipher> {
+    form("CIPHER", |text| choose(text, CIPHERS), |value| chosen(value, CIPHERS))
+}
+
+const HASHES: &[(&str, KeyHash)] =
+    &[("sha256", KeyHash::Sha256), ("sha384", KeyHash::Sha384), ("sha512", KeyHash::Sha512)];
+
+pub(super) fn hash() -> Form<KeyHash> {
+    form("HASH", |text| choose(text, HASHES), |value| chosen(value, HASHES))
 }
 
 const SIGNALS: &[(&str, QuitSignal)] = &[

@@ -356,6 +356,20 @@ pub(super) static SETTINGS: &[Setting] = &[
     )
     .npm(&[npm("EVENTFLOW_CERT_PASS_PBKDF2_ITERATIONS", "")]),
     setting!(
+        "certificates.cipher",
+        certificates.cipher,
+        form::cipher(),
+        "What encrypts keys at rest, as npm hubs of the database do: aes-128-gcm, aes-192-gcm, aes-256-gcm"
+    )
+    .npm(&[npm("EVENTFLOW_CERT_PASS_CIPHER", "")]),
+    setting!(
+        "certificates.hash",
+        certificates.hash,
+        form::hash(),
+        "What PBKDF2 makes the key for that with: sha256, sha384, sha512"
+    )
+    .npm(&[npm("EVENTFLOW_CERT_PASS_PBKDF2_HASH", "")]),
+    setting!(
         "spokes.may_delete",
         spokes.may_delete,
         form::switch(),

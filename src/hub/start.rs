@@ -26,6 +26,7 @@ use super::{
     home::Home,
     inspect::Inspector,
     retention::Lookout,
+    sealing::sealing,
 };
 use crate::{
     actors::{
@@ -294,7 +295,7 @@ fn office(
     };
     Ok(Office {
         store: store.clone(),
-        vault: Vault::new(phrase, certificates.iterations)?,
+        vault: Vault::with(phrase, sealing(certificates))?,
         names: Names {
             hub_id: id.to_string(),
             hub_name: config.hub.name.to_string(),

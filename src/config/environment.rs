@@ -2,7 +2,7 @@
 
 use super::{
     load::{Assignment, Gathered},
-    problem::{Origin, Problem, Warning, hint},
+    problem::{Origin, Warning, hint},
     table::{NpmName, SETTINGS, Setting},
 };
 

@@ -49,7 +49,7 @@ use crate::{
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
-    store::{self, HubRow, Place, Store, StoreConfig},
+    store::{self, HubRow, Store, StoreConfig},
     wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
 };
 
@@ -274,12 +274,6 @@ async fn bring_up(
 
 /// Whether a database server is as it must be, or should.
 async fn examine(config: &HubConfig, store: &Store) -> Result<(), HubError> {
-    if config.mysql.npm_time_zone == NpmTimeZone::Refuse {
-        let seconds = store.zone_offset().await?;
-        if seconds != 0 {
-            return Err(HubError::TimeZone { seconds });
-        }
-    }
     if store.is_on_server() && config.store.durability == Durability::Full && store.synchronous().await? < 2 {
         tracing::warn!(
             engine = store.engine_name(),
@@ -300,6 +294,10 @@ fn store_config(config: &HubConfig, home: &Home) -> Result<StoreConfig, HubError
         max_bytes: config.store.max_bytes,
         readers: config.store.readers,
         writers: config.store.writers,
+        npm_time_zone: match config.mysql.npm_time_zone {
+            NpmTimeZone::Refuse => store::NpmTimeZone::Utc,
+            NpmTimeZone::Utc => store::NpmTimeZone::Server,
+        },
     })
 }
 

@@ -220,6 +220,18 @@ pub enum StoreError {
         /// Until its lease is over.
         seconds: u64,
     },
+    /// The server's zone isn't UTC.
+    #[error(
+        "the database {place} is on a server whose time zone is {zone}, where the npm stack writes local times that aren't \
+         what they look like here: set the server's `default_time_zone` to '+00:00', or, if nothing of npm's \
+         uses this database, `mysql.npm_time_zone` to `utc`"
+    )]
+    TimeZone {
+        /// Which database, without its password.
+        place: String,
+        /// What the server calls it.
+        zone: String,
+    },
     /// Another hub has taken this one's place.
     #[error(
         "another hub has taken this hub's place, since its lease was over: nothing of it is written any more"
@@ -286,6 +298,7 @@ impl StoreError {
                 code::DB_UNAVAILABLE
             }
             Self::HubElsewhere { .. } => code::DB_IN_USE,
+            Self::TimeZone { .. } => code::INVALID_CONFIG,
             Self::SchemaNewer { .. } => code::DB_SCHEMA_NEWER,
             Self::Folder { .. } => code::DATA_FOLDER,
             Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,

@@ -1,7 +1,7 @@
 //! Our hub and the npm stack on one database.
 
 use eventflow::{
-    config::{CertificateSettings, HubConfig, Secret},
+    config::{CertificateSettings, DatabaseUrl, HubConfig, Secret},
     hub::{Hub, HubHandle},
     spoke::{Spoke, SpokeConfig},
 };

@@ -119,6 +119,16 @@ impl Shape {
         column.not_null().take()
     }
 
+    /// A number of 32 bits: PostgreSQL has none without sign.
+    pub(super) fn count(self, name: &'static str) -> ColumnDef {
+        let mut column = ColumnDef::new(name);
+        match self.0 {
+            Engine::Postgres => column.integer(),
+            _ => column.unsigned(),
+        };
+        column.not_null().take()
+    }
+
     /// A number that the database counts up.
     pub(super) fn counted(self, name: &'static str) -> ColumnDef {
         ColumnDef::new(name).big_integer().not_null().auto_increment().primary_key().take()

@@ -145,7 +145,8 @@ pub enum NpmTimeZone {
     /// UTC: a server in another zone is refused.
     #[default]
     Utc,
-    /// The server's.
+    /// The server's: it isn't refused. What npm's sessions write by their clock is still read as if it were in UTC, so it
+    /// stands as far off as the zones are apart.
     Server,
 }
 

@@ -91,6 +91,8 @@ impl Class {
     /// Of PostgreSQL, <https://www.postgresql.org/docs/15/errcodes-appendix.html>.
     fn of_sqlstate(code: &str) -> Self {
         match code {
+            // An upsert that meets its own row: a row of this key is there.
+            "21000" => Class::Constraint,
             // Serialization failure, deadlock, lock not available.
             "40001" | "40P01" | "55P03" => Class::Busy,
             // Disk full, out of memory, too many connections.

@@ -63,9 +63,20 @@ impl<'a> Retries<'a> {
     }
 
     pub(super) fn plan_begun(&mut self, script: &mut Script) {
-        // Always in the same order, so that two hubs on one server can't wait for each other; those of one event as
-        // they came.
-        self.begun.sort_by_key(|retry| &retry.attempt.event_id);
+        // Always in the same order, so that two hubs on one server can't wait for each other.
+        self.begun.sort_by_key(|retry| (&retry.attempt.event_id, &retry.attempt.group));
+        // Servers write no row twice in one statement: of an event in a group the last says all. What isn't later than
+        // the one before was there already, which the database is to notice.
+        self.begun.dedup_by(|next, last| {
+            let place = |retry: &Retry<'a>| (retry.attempt.round, retry.attempt.number);
+            let is_same =
+                last.attempt.event_id == next.attempt.event_id && last.attempt.group == next.attempt.group;
+            let is_later = is_same && place(next) > place(last);
+            if is_later {
+                std::mem::swap(next, last);
+            }
+            is_later
+        });
         for piece in pieces(&self.begun) {
             begin(piece, script);
         }

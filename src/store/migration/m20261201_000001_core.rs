@@ -74,7 +74,7 @@ fn certificate(shape: Shape) -> TableCreateStatement {
     let columns = [
         shape.time("created"),
         shape.time("updated"),
-        shape.version("version").default(0).take(),
+        shape.count("version").default(0).take(),
         shape.short("id"),
         shape.text("cert"),
         shape.bytes("key"),

@@ -119,8 +119,8 @@ impl Shape {
         column.not_null().take()
     }
 
-    /// The version of a certificate: PostgreSQL has no numbers without sign, and what it makes of one is too wide.
-    pub(super) fn version(self, name: &'static str) -> ColumnDef {
+    /// A number of 32 bits: PostgreSQL has none without sign.
+    pub(super) fn count(self, name: &'static str) -> ColumnDef {
         let mut column = ColumnDef::new(name);
         match self.0 {
             Engine::Postgres => column.integer(),

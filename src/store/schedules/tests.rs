@@ -57,6 +57,9 @@ async fn what_is_due_comes_in_order_to_the_millisecond_whoever_scheduled_it() {
 
 #[tokio::test]
 async fn dates_that_are_none_hold_up_nobody() {
+    if engines::is_only_for_sqlite("others take no text for a date") {
+        return;
+    }
     let store = fresh().await;
     let insert = "INSERT INTO event (id, domain, pid, name, data) VALUES ('bad', 'd', 'p', 'n', '1'); \
                   INSERT INTO event_scheduled (event_id, scheduled) VALUES ('bad', '0000 soon')";

@@ -30,6 +30,11 @@ pub(in super::super) fn engine() -> Engine {
     }
 }
 
+/// Whether it is a server outside UTC.
+pub(in super::super) fn is_zoned() -> bool {
+    variable() == Some(ZONED)
+}
+
 /// Says that a test is of SQLite alone, and whether it is to be skipped.
 pub(in super::super) fn is_only_for_sqlite(why: &str) -> bool {
     let skipped = engine() != Engine::Sqlite;
@@ -111,8 +116,7 @@ async fn clear(db: &DatabaseConnection) {
 
 /// With what else the engine needs.
 pub(in super::super) fn config(place: Place) -> StoreConfig {
-    let is_zoned = variable() == Some(ZONED);
-    let npm_time_zone = if is_zoned { NpmTimeZone::Server } else { NpmTimeZone::Utc };
+    let npm_time_zone = if is_zoned() { NpmTimeZone::Server } else { NpmTimeZone::Utc };
     StoreConfig { npm_time_zone, ..StoreConfig::new(place) }
 }
 

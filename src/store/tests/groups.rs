@@ -105,7 +105,8 @@ async fn dead_events_are_listed_page_by_page_with_their_reason() {
         let told: Vec<_> =
             first.iter().map(|dead| (dead.attempts, dead.reason.as_str(), dead.error.as_str())).collect();
         assert_eq!(told, [(5, "link lost x5", "error 5"), (2, "given up", "error 2")]);
-        assert_eq!((first[0].ended, first[0].consumer.clone(), first[0].round), (AT + 7, Some(uid("S")), 1));
+        let end = if group.is_empty() { engines::held(AT + 7) } else { AT + 7 };
+        assert_eq!((first[0].ended, first[0].consumer.clone(), first[0].round), (end, Some(uid("S")), 1));
         assert_eq!(first[0].pid, Pid::parse("p1").unwrap());
         let (second, _) = store.dead_page(&hub(), &dead_in(group), &next, 1).await.unwrap();
         assert_eq!(second[0].id, id("e3"));

@@ -181,3 +181,19 @@ async fn a_damaged_file_is_named() {
     assert_eq!(error.code(), code::DB_FAULT);
     assert!(error.to_string().contains(&path) && error.to_string().contains("backup"), "{error}");
 }
+
+#[tokio::test]
+async fn a_server_outside_utc_is_refused_unless_it_is_meant() {
+    let place = engines::empty().await;
+    let opened = Store::open(&StoreConfig::new(place.clone())).await;
+    if !engines::is_zoned() {
+        opened.unwrap();
+        return;
+    }
+    let error = opened.unwrap_err();
+    assert_eq!(error.code(), code::DB_FAULT);
+    let text = error.to_string();
+    assert!(text.contains("+05:30") && text.contains(&place.to_string()), "{text}");
+    assert!(text.contains("default_time_zone") && text.contains("mysql.npm_time_zone"), "{text}");
+    Store::open(&engines::config(place)).await.unwrap();
+}

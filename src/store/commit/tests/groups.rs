@@ -82,6 +82,31 @@ async fn a_retry_waits_until_its_outcome() {
 }
 
 #[tokio::test]
+async fn of_the_retries_of_one_batch_the_last_stands_and_what_was_written_is_not_written_again() {
+    let store = fresh().await;
+    store.commit(vec![publish(event("e"), 1), publish(event("f"), 2)]).await;
+    let writes = || {
+        vec![
+            retry("e", 1, "mail", (1, 1), AT + 10),
+            retry("e", 1, "", (1, 1), AT),
+            retry("f", 2, "mail", (1, 1), AT + 30),
+            retry("e", 1, "mail", (1, 2), AT + 20),
+        ]
+    };
+    for _ in 0..2 {
+        let answers = store.commit(writes()).await;
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+        let page = store.retry_page(&hub(), "mail", (0, 0), AT + 99, 9, 9_999).await.unwrap();
+        let waits: Vec<_> = page.events.iter().map(|retry| (retry.open.attempts, retry.due)).collect();
+        assert_eq!(waits, [(2, AT + 20), (1, AT + 30)]);
+        assert_eq!(count(&store, "v1_attempt").await, 4);
+    }
+    let twice = store.commit(vec![writes().remove(2), writes().remove(2)]).await;
+    assert!(twice.iter().all(Result::is_ok), "{twice:?}");
+    assert_eq!(count(&store, "v1_attempt").await, 4);
+}
+
+#[tokio::test]
 async fn a_letter_is_published_with_its_outcome_once() {
     let store = fresh().await;
     store.commit(vec![publish(event("e"), 1), publish(event("f"), 2)]).await;

@@ -320,7 +320,7 @@ async fn stands_as(store: &Store, model: &Model, group: usize, group_name: &str)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(if engines::engine().is_sqlite() { 96 } else { 8 }))]
 
     #[test]
     fn batches_answer_as_if_taken_one_by_one(

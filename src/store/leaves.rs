@@ -231,7 +231,7 @@ async fn retire(db: &Db<'_>, id: &str, revoked: Option<i64>) -> Result<u32, DbEr
 async fn note(db: &Db<'_>, line: &LogLine) -> Result<(), DbErr> {
     let LogLine { agent, message, details } = line.clone();
     let values = vec![time::value(time::now()), agent.into(), message.into(), details.into()];
-    let sql = "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, ?)";
+    let sql = "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))";
     db.run(sql, values).await.map(drop)
 }
 

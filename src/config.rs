@@ -27,7 +27,9 @@ pub use domain::{DomainPolicy, KeepSettings, show_policy};
 pub use form::{read_duration, show_duration};
 pub use load::{FileText, Flag, Loaded, load};
 pub use problem::{ConfigProblems, Origin, Problem, Warning};
-pub use value::{ConfiguredName, Durability, InvalidName, LogFormat, LogLevel, QuitSignal, Secret};
+pub use value::{
+    ConfiguredName, Durability, InvalidName, KeyCipher, KeyHash, LogFormat, LogLevel, QuitSignal, Secret,
+};
 
 pub use crate::event::Keep;
 
@@ -195,6 +197,10 @@ pub struct CertificateSettings {
     pub phrase: Option<Secret>,
     /// PBKDF2 iterations that make a key of the phrase.
     pub iterations: u32,
+    /// What encrypts keys at rest.
+    pub cipher: KeyCipher,
+    /// What PBKDF2 makes the key for that with.
+    pub hash: KeyHash,
 }
 
 impl CertificateSettings {
@@ -215,6 +221,7 @@ impl CertificateSettings {
             spoke_leaf: 7 * DAY,
             phrase: None,
             iterations: 1_000_000,
+            ..Self::default()
         }
     }
 }
@@ -377,6 +384,8 @@ impl Default for CertificateSettings {
             spoke_leaf: 90 * DAY,
             phrase: None,
             iterations: 1_000,
+            cipher: KeyCipher::Aes256Gcm,
+            hash: KeyHash::Sha512,
         }
     }
 }
@@ -387,5 +396,7 @@ impl Default for AdminSettings {
     }
 }
 
+#[cfg(test)]
+mod sealing_tests;
 #[cfg(test)]
 mod tests;

@@ -46,6 +46,7 @@ mod guardian;
 mod home;
 mod inspect;
 mod retention;
+mod sealing;
 mod start;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, thread, time::Duration};

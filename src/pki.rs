@@ -9,6 +9,7 @@
 //! authority that issues, the vault that keeps keys encrypted in the database, the server's TLS.
 
 mod bundle;
+mod crypto;
 mod error;
 mod files;
 mod identity;
@@ -32,14 +33,10 @@ pub(crate) mod testing;
 #[cfg(feature = "hub")]
 pub mod vault;
 
-use std::{
-    sync::{Arc, LazyLock},
-    time::{SystemTime, UNIX_EPOCH},
-};
-
-use rustls::crypto::CryptoProvider;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use bundle::Bundle;
+pub use crypto::provider;
 pub use error::PkiError;
 pub use identity::{Identity, peer_uid};
 pub use ids::{MAX_NAME, check_name, new_id};
@@ -55,7 +52,7 @@ pub use operator::{ensure_operator_bundle, operator_bundle};
 #[cfg(feature = "hub")]
 pub use revocation::{Fingerprint, Revoked, revocation_time};
 #[cfg(feature = "hub")]
-pub use vault::Vault;
+pub use vault::{Sealing, Vault};
 
 /// The name of hubs when none is configured.
 pub const DEFAULT_HUB_NAME: &str = "EVENTFLOW-HUB";
@@ -64,16 +61,6 @@ pub const DEFAULT_SPOKE_NAME: &str = "EVENTFLOW-SPOKE";
 
 /// How far before its issue a certificate starts to hold, for peers whose clock is late.
 pub(crate) const BACKDATE: std::time::Duration = std::time::Duration::from_secs(300);
-
-/// The cryptography of every TLS configuration, signature check and random number here.
-///
-/// It is passed explicitly everywhere: a process default would depend on what other crates enable.
-#[must_use]
-pub fn provider() -> Arc<CryptoProvider> {
-    static PROVIDER: LazyLock<Arc<CryptoProvider>> =
-        LazyLock::new(|| Arc::new(rustls::crypto::ring::default_provider()));
-    Arc::clone(&PROVIDER)
-}
 
 /// Fills an array from the provider's secure source.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], PkiError> {

@@ -98,13 +98,22 @@ pub struct StoreConfig {
     pub readers: u32,
     /// How many connections to a server write; at least two. SQLite has one.
     pub writers: u32,
+    /// In which zone the npm stack's columns are, on MySQL and MariaDB.
+    pub npm_time_zone: NpmTimeZone,
 }
 
 impl StoreConfig {
     /// A database at `place` with the defaults: full durability, no size limit, four readers.
     #[must_use]
     pub fn new(place: Place) -> Self {
-        Self { place, durability: Durability::Full, max_bytes: None, readers: 4, writers: 3 }
+        Self {
+            place,
+            durability: Durability::Full,
+            max_bytes: None,
+            readers: 4,
+            writers: 3,
+            npm_time_zone: NpmTimeZone::Utc,
+        }
     }
 }
 
@@ -127,6 +136,17 @@ impl std::fmt::Display for Place {
             Place::Server(url) => url.fmt(f),
         }
     }
+}
+
+/// In which zone the columns are that MySQL gives the time of the session: `timestamp` and `published`, if the npm stack
+/// writes them, which has the server's zone in its sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NpmTimeZone {
+    /// UTC: a server in another zone is refused.
+    #[default]
+    Utc,
+    /// The server's.
+    Server,
 }
 
 /// What an acknowledged write survives.

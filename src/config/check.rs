@@ -102,6 +102,17 @@ const ISSUED: &[Issued] = &[
     },
 ];
 
+/// npm lets its users choose the size of the key too, which only the cipher's can be.
+pub(super) fn key_bytes(config: &HubConfig, name: &str, bytes: &str) -> Option<Problem> {
+    let needed = config.certificates.cipher.key_bytes();
+    let problem = || {
+        let cipher = table::find("certificates.cipher").map(|setting| (setting.show)(config));
+        let cipher = cipher.unwrap_or_default();
+        Problem::new(format!("{name} = {bytes:?}: {cipher} takes a key of {needed} bytes: unset it"))
+    };
+    (bytes.trim() != needed.to_string()).then(problem)
+}
+
 /// Checks the relations between settings that could be read.
 pub(super) fn relations(
     config: &HubConfig,

@@ -2,7 +2,7 @@
 
 use super::{
     load::{Assignment, Gathered},
-    problem::{Origin, Problem, Warning, hint},
+    problem::{Origin, Warning, hint},
     table::{NpmName, SETTINGS, Setting},
 };
 
@@ -19,19 +19,12 @@ const NO_EFFECT: &[(&str, &str)] = &[
     ),
     ("EVENTFLOW_SPOKE_CONNECT_TO_HUB_TIMEOUT", "it is a spoke's setting, not a hub's"),
     ("EVENTFLOW_SPOKE_KEEP_ALIVE_INTERVAL", "it is a spoke's setting, not a hub's"),
-    (
-        "EVENTFLOW_CERT_ALGORITHM",
-        "this hub makes Ed25519 keys, and reads those of npm hubs whatever they are",
-    ),
+    ("EVENTFLOW_CERT_ALGORITHM", "this hub makes Ed25519 keys, and uses those of npm hubs whatever they are"),
     ("EVENTFLOW_CERT_HASH", "Ed25519 has its own"),
 ];
 
-/// npm's names whose value can only be what this hub does anyway.
-const FIXED: &[(&str, &str)] = &[
-    ("EVENTFLOW_CERT_PASS_CIPHER", "aes-256-gcm"),
-    ("EVENTFLOW_CERT_PASS_PBKDF2_HASH", "sha512"),
-    ("EVENTFLOW_CERT_PASS_PBKDF2_BYTES", "32"),
-];
+/// npm's size of a key, which follows from `certificates.cipher`.
+const KEY_BYTES: &str = "EVENTFLOW_CERT_PASS_PBKDF2_BYTES";
 
 /// Reads the variables. An empty one counts as not set.
 pub(super) fn read(variables: impl IntoIterator<Item = (String, String)>, into: &mut Gathered) {
@@ -59,12 +52,8 @@ fn read_one(name: String, value: String, into: &mut Gathered) {
         assign(setting, value, name, into);
     } else if let Some((setting, npm)) = npm_setting(&modern) {
         assign(setting, with_unit(value, npm.unit), name, into);
-    } else if let Some((_, only)) = FIXED.iter().find(|(fixed, _)| *fixed == modern) {
-        if !value.trim().eq_ignore_ascii_case(only) {
-            into.problems.push(Problem::new(format!(
-                "{name} = {value:?}: only {only} is supported: unset it, or use an npm hub for such a database"
-            )));
-        }
+    } else if modern == KEY_BYTES {
+        into.key_bytes = Some((name, value));
     } else if let Some((_, reason)) = NO_EFFECT.iter().find(|(other, _)| *other == modern) {
         into.warnings.push(Warning(format!("{name} has no effect: {reason}")));
     } else {

@@ -4,7 +4,7 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use super::{
     database::{DatabaseUrl, NpmTimeZone},
-    value::{ConfiguredName, Durability, LogFormat, LogLevel, QuitSignal, Secret},
+    value::{ConfiguredName, Durability, KeyCipher, KeyHash, LogFormat, LogLevel, QuitSignal, Secret},
 };
 use crate::event::Keep;
 
@@ -139,10 +139,10 @@ pub(super) fn file() -> Form<PathBuf> {
     form("FILE", read, |path| path.display().to_string())
 }
 
-const TIME_ZONES: &[(&str, NpmTimeZone)] = &[("refuse", NpmTimeZone::Refuse), ("utc", NpmTimeZone::Utc)];
+const TIME_ZONES: &[(&str, NpmTimeZone)] = &[("utc", NpmTimeZone::Utc), ("server", NpmTimeZone::Server)];
 
 pub(super) fn npm_time_zone() -> Form<NpmTimeZone> {
-    form("refuse|utc", |text| choose(text, TIME_ZONES), |value| chosen(value, TIME_ZONES))
+    form("utc|server", |text| choose(text, TIME_ZONES), |value| chosen(value, TIME_ZONES))
 }
 
 pub(super) fn secret() -> Form<Secret> {
@@ -182,6 +182,23 @@ const DURABILITIES: &[(&str, Durability)] = &[("full", Durability::Full), ("rela
 
 pub(super) fn durability() -> Form<Durability> {
     form("full|relaxed", |text| choose(text, DURABILITIES), |value| chosen(value, DURABILITIES))
+}
+
+const CIPHERS: &[(&str, KeyCipher)] = &[
+    ("aes-128-gcm", KeyCipher::Aes128Gcm),
+    ("aes-192-gcm", KeyCipher::Aes192Gcm),
+    ("aes-256-gcm", KeyCipher::Aes256Gcm),
+];
+
+pub(super) fn cipher() -> Form<KeyCipher> {
+    form("CIPHER", |text| choose(text, CIPHERS), |value| chosen(value, CIPHERS))
+}
+
+const HASHES: &[(&str, KeyHash)] =
+    &[("sha256", KeyHash::Sha256), ("sha384", KeyHash::Sha384), ("sha512", KeyHash::Sha512)];
+
+pub(super) fn hash() -> Form<KeyHash> {
+    form("HASH", |text| choose(text, HASHES), |value| chosen(value, HASHES))
 }
 
 const SIGNALS: &[(&str, QuitSignal)] = &[

@@ -87,6 +87,8 @@ pub(super) struct Gathered {
     pub(super) warnings: Vec<Warning>,
     /// In the order of the file.
     pub(super) domains: Vec<DomainEntry>,
+    /// npm's size of the key that is made of the phrase, and the variable that says it.
+    pub(super) key_bytes: Option<(String, String)>,
     /// The file is no TOML from some line on: what stands there isn't known, nor how it relates to the rest.
     pub(super) is_cut: bool,
 }
@@ -108,7 +110,7 @@ pub fn load(
     environment::read(variables, &mut gathered);
     read_flags(flags, &mut gathered);
 
-    let Gathered { assignments, mut problems, mut warnings, domains, is_cut } = gathered;
+    let Gathered { assignments, mut problems, mut warnings, domains, key_bytes, is_cut } = gathered;
     let mut config = base(&assignments);
     config.domains = domains.iter().map(|entry| entry.policy.clone()).collect();
     let mut origins = HashMap::new();
@@ -125,6 +127,7 @@ pub fn load(
         }
     }
     if !is_cut {
+        problems.extend(key_bytes.and_then(|(name, bytes)| check::key_bytes(&config, &name, &bytes)));
         check::relations(&config, &origins, &failed, &mut problems, &mut warnings);
         check::domains(&domains, &mut warnings);
         check::waits(&config, &mut warnings);

@@ -242,7 +242,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "mysql.npm_time_zone",
         mysql.npm_time_zone,
         form::npm_time_zone(),
-        "Of a server that isn't in UTC, where npm hubs write some times in its zone: refuse to start, or hold all times for UTC"
+        "Zone of the times that npm hubs write by their sessions: utc (a server in another zone is refused), or the server's"
     ),
     setting!("limits.connections", limits.connections, form::count().within(1, 1_000_000), "Links at once"),
     setting!(
@@ -391,6 +391,20 @@ pub(super) static SETTINGS: &[Setting] = &[
         "PBKDF2 iterations that make a key of the phrase"
     )
     .npm(&[npm("EVENTFLOW_CERT_PASS_PBKDF2_ITERATIONS", "")]),
+    setting!(
+        "certificates.cipher",
+        certificates.cipher,
+        form::cipher(),
+        "What encrypts keys at rest, as npm hubs of the database do: aes-128-gcm, aes-192-gcm, aes-256-gcm"
+    )
+    .npm(&[npm("EVENTFLOW_CERT_PASS_CIPHER", "")]),
+    setting!(
+        "certificates.hash",
+        certificates.hash,
+        form::hash(),
+        "What PBKDF2 makes the key for that with: sha256, sha384, sha512"
+    )
+    .npm(&[npm("EVENTFLOW_CERT_PASS_PBKDF2_HASH", "")]),
     setting!(
         "spokes.may_delete",
         spokes.may_delete,

@@ -46,12 +46,14 @@ fn sample(key: &str) -> &'static str {
         "store.url" => "postgres://h/d",
         "mysql.socket_path" => "/run/x",
         "mysql.pass" => "***",
-        "mysql.npm_time_zone" => "utc",
+        "mysql.npm_time_zone" => "server",
         "store.durability" => "relaxed",
         "log.format" => "json",
         "log.level" => "debug",
         "limits.data_bytes" => "2 MiB",
         "certificates.phrase" => "***",
+        "certificates.cipher" => "aes-192-gcm",
+        "certificates.hash" => "sha384",
         "admin.enabled" | "spokes.may_delete" => "false",
         "limits.silence" | "groups.max_delay" => "70s",
         key if key.ends_with("bytes") => "9 MiB",
@@ -260,9 +262,6 @@ fn npm_variables_are_honoured() {
         ("EVENTFLOW_CERT_PASS_ENCRYPTION_KEY", " correct horse "),
         ("EVENTFLOW_CERT_ROOT_DAYS", "100"),
         ("EVENTFLOW_HUB_CERT_LEAF_DAYS", "3"),
-        ("EVENTFLOW_CERT_PASS_CIPHER", "AES-256-GCM"),
-        ("EVENTFLOW_CERT_PASS_PBKDF2_HASH", "sha512"),
-        ("EVENTFLOW_CERT_PASS_PBKDF2_BYTES", "32"),
         ("EVENTFLOW_CERT_PASS_PBKDF2_ITERATIONS", "5000"),
     ])
     .config;
@@ -313,7 +312,7 @@ fn variables_without_meaning_get_one_warning_each() {
 }
 
 #[test]
-fn other_servers_and_ciphers_are_refused() {
+fn other_servers_and_nonsense_are_refused() {
     let cases = [
         (
             "EVENTFLOW_DATABASE_URL",
@@ -324,11 +323,6 @@ fn other_servers_and_ciphers_are_refused() {
             "EVENTFLOW_STORE_URL",
             "sqlite://a",
             "EVENTFLOW_STORE_URL (store.url) = \"***\" is the embedded database's",
-        ),
-        (
-            "EVENTFLOW_CERT_PASS_CIPHER",
-            "aes-128-cbc",
-            "EVENTFLOW_CERT_PASS_CIPHER = \"aes-128-cbc\": only aes-256-gcm",
         ),
         (
             "EVENTFLOW_CERT_ROOT_DAYS",
@@ -346,7 +340,7 @@ fn other_servers_and_ciphers_are_refused() {
 
 #[test]
 fn a_database_server_is_named_by_its_url_or_in_npms_words() {
-    let none = from_variables(&[("EVENTFLOW_MYSQL_NPM_TIME_ZONE", "utc")]).config;
+    let none = from_variables(&[("EVENTFLOW_MYSQL_NPM_TIME_ZONE", "server")]).config;
     assert_eq!((none.server(), none.certificates), (None, CertificateSettings::default()));
     let npm = from_variables(&[("EVENTFLOW_MYSQL_PASS", "pw")]);
     assert_eq!(npm.config.server().unwrap().reveal(), "mysql://root:pw@localhost:3306/eventflow");

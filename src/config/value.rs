@@ -99,6 +99,40 @@ pub enum Durability {
     Relaxed,
 }
 
+/// What encrypts keys at rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub enum KeyCipher {
+    /// `aes-128-gcm`.
+    Aes128Gcm,
+    /// `aes-192-gcm`.
+    Aes192Gcm,
+    /// `aes-256-gcm`.
+    Aes256Gcm,
+}
+
+impl KeyCipher {
+    /// The bytes of its key.
+    #[must_use]
+    pub fn key_bytes(self) -> u32 {
+        match self {
+            Self::Aes128Gcm => 16,
+            Self::Aes192Gcm => 24,
+            Self::Aes256Gcm => 32,
+        }
+    }
+}
+
+/// What PBKDF2 makes the key of that cipher with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub enum KeyHash {
+    /// `sha256`.
+    Sha256,
+    /// `sha384`.
+    Sha384,
+    /// `sha512`.
+    Sha512,
+}
+
 /// The signal that drains and stops the hub, beside SIGINT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum QuitSignal {

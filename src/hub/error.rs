@@ -66,16 +66,6 @@ pub enum HubError {
         /// What is wrong.
         source: UrlError,
     },
-    /// The server's time zone isn't UTC.
-    #[error(
-        "the database server is {seconds} s ahead of UTC, and npm hubs write some times in its zone, which would be \
-         read as UTC: set the server's time_zone to '+00:00', or `mysql.npm_time_zone` to utc if no npm hub uses this \
-         database"
-    )]
-    TimeZone {
-        /// By how much.
-        seconds: i64,
-    },
     /// Certificates and keys.
     #[error(transparent)]
     Pki(#[from] PkiError),
@@ -132,7 +122,7 @@ impl HubError {
             Self::Store(error) => error.code(),
             Self::Pki(error) => error.code(),
             Self::Admin(error) => error.code(),
-            Self::DatabaseUrl { .. } | Self::TimeZone { .. } => code::INVALID_CONFIG,
+            Self::DatabaseUrl { .. } => code::INVALID_CONFIG,
             Self::Failed(error) => error.code(),
             Self::Thread(_) | Self::GaveUp { .. } | Self::Vanished => code::INTERNAL,
         }

@@ -26,6 +26,7 @@ use super::{
     home::Home,
     inspect::Inspector,
     retention::Lookout,
+    sealing::sealing,
 };
 use crate::{
     actors::{
@@ -273,12 +274,6 @@ async fn bring_up(
 
 /// Whether a database server is as it must be, or should.
 async fn examine(config: &HubConfig, store: &Store) -> Result<(), HubError> {
-    if config.mysql.npm_time_zone == NpmTimeZone::Refuse {
-        let seconds = store.zone_offset().await?;
-        if seconds != 0 {
-            return Err(HubError::TimeZone { seconds });
-        }
-    }
     if store.is_on_server() && config.store.durability == Durability::Full && store.synchronous().await? < 2 {
         tracing::warn!(
             engine = store.engine_name(),
@@ -299,6 +294,10 @@ fn store_config(config: &HubConfig, home: &Home) -> Result<StoreConfig, HubError
         max_bytes: config.store.max_bytes,
         readers: config.store.readers,
         writers: config.store.writers,
+        npm_time_zone: match config.mysql.npm_time_zone {
+            NpmTimeZone::Utc => store::NpmTimeZone::Utc,
+            NpmTimeZone::Server => store::NpmTimeZone::Server,
+        },
     })
 }
 
@@ -317,7 +316,7 @@ fn office(
     };
     Ok(Office {
         store: store.clone(),
-        vault: Vault::new(phrase, certificates.iterations)?,
+        vault: Vault::with(phrase, sealing(certificates))?,
         names: Names {
             hub_id: id.to_string(),
             hub_name: config.hub.name.to_string(),

@@ -2,10 +2,13 @@
 
 #[cfg(test)]
 mod clock_tests;
-mod der;
 mod establish;
 mod issue;
+#[cfg(test)]
+mod kinds_tests;
 mod rows;
+mod shape;
+mod sign;
 mod signer;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,9 @@
 //! What tests of certificates share: rows in memory, an authority at once, and certificates against the rules.
 
+pub(crate) mod handshake;
+pub(crate) mod keys;
+pub(crate) mod npm;
+
 use std::{convert::Infallible, io, process::Command, sync::Mutex, time::SystemTime};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair, SanType};

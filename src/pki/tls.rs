@@ -4,6 +4,9 @@
 
 mod client;
 mod explain;
+#[cfg(test)]
+#[cfg(feature = "hub")]
+mod npm_tests;
 #[cfg(feature = "hub")]
 mod server;
 #[cfg(test)]
@@ -43,12 +46,14 @@ fn refusal(error: PkiError) -> rustls::Error {
 }
 
 /// Every deployment's root has the same name, so a chain under another's looks to webpki like one whose
-/// signature is false. To both ends it means an unknown root, and the alert then says so.
+/// signature is false, or of another kind than the root's key. To both ends it means an unknown root, and the alert
+/// then says so.
 fn other_root(error: rustls::Error) -> rustls::Error {
     match error {
-        rustls::Error::InvalidCertificate(CertificateError::BadSignature) => {
-            CertificateError::UnknownIssuer.into()
-        }
+        rustls::Error::InvalidCertificate(
+            CertificateError::BadSignature
+            | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. },
+        ) => CertificateError::UnknownIssuer.into(),
         other => other,
     }
 }

@@ -7,28 +7,25 @@
 //!
 //! The functions here block for as long as the rounds take; async callers use a blocking task.
 
+#[cfg(test)]
+mod npm_tests;
 mod pem;
 mod phrase;
+mod sealing;
 #[cfg(test)]
 mod tests;
 
 use std::{
     collections::HashMap,
     fmt,
-    num::NonZeroU32,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use aes_gcm::{
-    AesGcm, KeyInit,
-    aead::{AeadInOut, consts::U16},
-    aes::Aes256,
-};
-use ring::pbkdf2;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
 
 pub use phrase::{new_phrase, phrase_file};
+pub use sealing::{Cipher, Hash, Sealing};
 
 use super::{CertificateRow, PkiError, Secret, identity, random, x509};
 
@@ -40,8 +37,7 @@ pub const DEFAULT_ITERATIONS: u32 = 1_000_000;
 /// Derived keys that are remembered: some times the salts that one start meets.
 const REMEMBERED: usize = 64;
 
-type Cipher = AesGcm<Aes256, U16>;
-type Key = Zeroizing<[u8; 32]>;
+type Key = Zeroizing<Vec<u8>>;
 
 /// Opens and seals the private keys of [`CertificateRow`]s. Cheap to clone.
 #[derive(Clone)]
@@ -49,7 +45,7 @@ pub struct Vault(Arc<Inner>);
 
 struct Inner {
     phrase: Secret,
-    iterations: NonZeroU32,
+    sealing: Sealing,
     salt: [u8; 16],
     derived: Mutex<HashMap<Vec<u8>, Key>>,
 }
@@ -62,14 +58,22 @@ struct Sealed {
 }
 
 impl Vault {
-    /// A vault under a phrase; `iterations` must be those that the rows were written with.
+    /// A vault under a phrase, with npm's default cipher and hash; `iterations` must be those that the rows were
+    /// written with.
     ///
     /// # Errors
     /// [`PkiError::Random`].
     pub fn new(phrase: Secret, iterations: u32) -> Result<Self, PkiError> {
-        let iterations = NonZeroU32::new(iterations).unwrap_or(NonZeroU32::MIN);
+        Self::with(phrase, Sealing { iterations, ..Sealing::default() })
+    }
+
+    /// The same, sealed in another way: that which the rows were written with.
+    ///
+    /// # Errors
+    /// [`PkiError::Random`].
+    pub fn with(phrase: Secret, sealing: Sealing) -> Result<Self, PkiError> {
         let derived = Mutex::new(HashMap::new());
-        Ok(Self(Arc::new(Inner { phrase, iterations, salt: random()?, derived })))
+        Ok(Self(Arc::new(Inner { phrase, sealing, salt: random()?, derived })))
     }
 
     /// Encrypts a private key (PKCS#8 DER) into a row of version 0. `validity` is the certificate's end, in
@@ -125,20 +129,20 @@ impl Vault {
         self.derive(salt);
     }
 
+    /// Takes what becomes of a salt as given.
+    #[cfg(test)]
+    pub(super) fn remember(&self, salt: &[u8], key: &[u8]) {
+        let key = Zeroizing::new(key.to_vec());
+        self.0.derived.lock().unwrap().insert(salt.to_vec(), key);
+    }
+
     fn derive(&self, salt: &[u8]) -> Key {
         // A poisoned map is still a map of finished keys.
         if let Some(key) = self.0.derived.lock().unwrap_or_else(PoisonError::into_inner).get(salt) {
             return key.clone();
         }
         // Not under the lock: other salts are derived at the same time.
-        let mut key = Zeroizing::new([0; 32]);
-        pbkdf2::derive(
-            pbkdf2::PBKDF2_HMAC_SHA512,
-            self.0.iterations,
-            salt,
-            self.0.phrase.expose().as_bytes(),
-            &mut *key,
-        );
+        let key = self.0.sealing.derive(self.0.phrase.expose().as_bytes(), salt);
         let mut derived = self.0.derived.lock().unwrap_or_else(PoisonError::into_inner);
         if derived.len() >= REMEMBERED {
             derived.clear();
@@ -147,18 +151,11 @@ impl Vault {
         key
     }
 
-    fn cipher(&self, id: &str, salt: &[u8]) -> Result<Cipher, PkiError> {
-        Cipher::new_from_slice(&*self.derive(salt))
-            .map_err(|_| damaged(id, "the derived key has a wrong size"))
-    }
-
     fn encrypt(&self, id: &str, plain: &[u8]) -> Result<Sealed, PkiError> {
         let iv: [u8; 16] = random()?;
         let mut text = plain.to_vec();
-        let tag = self
-            .cipher(id, &self.0.salt)?
-            .encrypt_inout_detached(&iv.into(), &[], text.as_mut_slice().into())
-            .map_err(|_| damaged(id, "it is too long to encrypt"))?;
+        let tag = self.0.sealing.cipher.encrypt(&self.derive(&self.0.salt), iv, &mut text);
+        let tag = tag.ok_or_else(|| damaged(id, "it is too long to encrypt"))?;
         Ok(Sealed { text, iv: iv.to_vec(), tag: tag.to_vec() })
     }
 
@@ -182,26 +179,25 @@ impl Vault {
             ));
         };
         let mut plain = Zeroizing::new(text.to_vec());
-        self.cipher(&row.id, salt)?
-            .decrypt_inout_detached(&iv.into(), &[], plain.as_mut_slice().into(), &tag.into())
-            .map_err(|_| {
-                damaged(
-                    &row.id,
-                    format!(
-                        "the key phrase, or its {} rounds, are not those that it was sealed with, or its row is \
-                         damaged; start with the phrase that made it (the file key-phrase beside the database, or \
-                         EVENTFLOW_CERT_PASS_ENCRYPTION_KEY), or restore the row from a backup",
-                        self.0.iterations
-                    ),
-                )
-            })?;
+        let opened = self.0.sealing.cipher.decrypt(&self.derive(salt), iv, tag, &mut plain);
+        opened.ok_or_else(|| {
+            damaged(
+                &row.id,
+                format!(
+                    "the key phrase, or {}, are not those that it was sealed with, or its row is damaged; start with \
+                     the phrase that made it (the file key-phrase beside the database, or \
+                     EVENTFLOW_CERT_PASS_ENCRYPTION_KEY), or restore the row from a backup",
+                    self.0.sealing
+                ),
+            )
+        })?;
         Ok(plain)
     }
 }
 
 impl fmt::Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vault").field("iterations", &self.0.iterations).finish_non_exhaustive()
+        f.debug_struct("Vault").field("sealing", &self.0.sealing).finish_non_exhaustive()
     }
 }
 

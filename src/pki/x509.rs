@@ -107,6 +107,14 @@ pub(super) fn signed_by(certificate: &X509Certificate<'_>, issuer: &X509Certific
         })
 }
 
+/// Whether this side knows the way that a certificate is signed in. Of others nothing can be said.
+#[cfg(feature = "hub")]
+pub(super) fn knows_signature(certificate: &X509Certificate<'_>) -> bool {
+    let Some(id) = algorithm_id(&certificate.signature_algorithm) else { return false };
+    let known = provider().signature_verification_algorithms.all;
+    known.iter().any(|algorithm| algorithm.signature_alg_id().as_ref() == id)
+}
+
 /// An algorithm identifier as the provider spells it: the content of its DER sequence.
 fn algorithm_id(algorithm: &AlgorithmIdentifier<'_>) -> Option<Vec<u8>> {
     let mut id = algorithm.algorithm.to_der_vec().ok()?;

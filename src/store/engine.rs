@@ -92,15 +92,16 @@ impl Engine {
 fn word(engine: Engine, name: &str, argument: &str) -> String {
     use Engine::{MySql, Postgres, Sqlite};
     let said = match (name, engine) {
-        // The present moment in UTC, as a column of moments holds it.
+        // The present moment in UTC, as a column of moments holds it: the beginning of its millisecond, and the same
+        // throughout a statement.
         ("now", Sqlite) => "strftime('%Y-%m-%d %H:%M:%f', 'now')",
-        ("now", Postgres) => "(clock_timestamp() AT TIME ZONE 'UTC')",
+        ("now", Postgres) => "date_trunc('milliseconds', statement_timestamp() AT TIME ZONE 'UTC')",
         ("now", MySql) => "utc_timestamp(3)",
         // A moment in milliseconds since 1970.
         ("ms", Sqlite) => "CAST(round(unixepoch({}, 'subsec') * 1000) AS INTEGER)",
-        ("ms", Postgres) => "CAST(round(extract(epoch FROM {}) * 1000) AS bigint)",
+        ("ms", Postgres) => "CAST(floor(extract(epoch FROM {}) * 1000) AS bigint)",
         ("ms", MySql) => "(timestampdiff(MICROSECOND, '1970-01-01', {}) DIV 1000)",
-        // The present moment in milliseconds since 1970. The same throughout a statement, but for PostgreSQL.
+        // The present moment in milliseconds since 1970. The same throughout a statement.
         ("now_ms", Sqlite) => "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)",
         ("now_ms", Postgres | MySql) => "@ms(@now)",
         // A column of JSON as text.
@@ -295,8 +296,8 @@ mod tests {
         let sql = "SELECT @text(e.data) FROM event e @index(event_domain) WHERE @now_ms > ? AND name = '?' AND x = ?";
         assert_eq!(
             said(Engine::Postgres, sql),
-            "SELECT CAST(e.data AS text) FROM event e  WHERE CAST(round(extract(epoch FROM \
-             (clock_timestamp() AT TIME ZONE 'UTC')) * 1000) AS bigint) > $1 AND name = '?' AND x = $2"
+            "SELECT CAST(e.data AS text) FROM event e  WHERE CAST(floor(extract(epoch FROM date_trunc('milliseconds', \
+             statement_timestamp() AT TIME ZONE 'UTC')) * 1000) AS bigint) > $1 AND name = '?' AND x = $2"
         );
         assert_eq!(
             said(Engine::MySql, sql),

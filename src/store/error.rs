@@ -220,6 +220,18 @@ pub enum StoreError {
         /// Until its lease is over.
         seconds: u64,
     },
+    /// The server's zone isn't UTC.
+    #[error(
+        "the database {place} is on a server whose time zone is {zone}, where the npm stack writes local times that aren't \
+         what they look like here: set the server's `default_time_zone` to '+00:00', or, if npm's events are there \
+         already, `mysql.npm_time_zone` to `server`"
+    )]
+    TimeZone {
+        /// Which database, without its password.
+        place: String,
+        /// What the server calls it.
+        zone: String,
+    },
     /// Another hub has taken this one's place.
     #[error(
         "another hub has taken this hub's place, since its lease was over: nothing of it is written any more"
@@ -288,7 +300,7 @@ impl StoreError {
             Self::HubElsewhere { .. } => code::DB_IN_USE,
             Self::SchemaNewer { .. } => code::DB_SCHEMA_NEWER,
             Self::Folder { .. } => code::DATA_FOLDER,
-            Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,
+            Self::TimeZone { .. } | Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,
         }
     }
 

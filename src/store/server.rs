@@ -6,6 +6,7 @@
 //! transaction has. If the connection is lost in a commit, a look at the row tells whether it was one.
 
 mod url;
+mod zone;
 
 use std::{
     sync::{Arc, RwLock},
@@ -13,8 +14,7 @@ use std::{
 };
 
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, RuntimeErr,
-    TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, TransactionTrait,
     sqlx::{
         ConnectOptions, Executor,
         mysql::{MySqlConnectOptions, MySqlPoolOptions},
@@ -40,13 +40,18 @@ const WRITERS: u32 = 2;
 /// How long a statement waits for a free connection, or for one to be made.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a statement of ours may wait for a lock of somebody else.
-const LOCK_TIMEOUT_SECONDS: u32 = 10;
+const POSTGRES_LOCK_TIMEOUT: &str = "10s";
+const MYSQL_LOCK_TIMEOUT: &str = "SET SESSION innodb_lock_wait_timeout = 10";
 /// The pause before the next look at a server that is away, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Opens the database of a server and brings its tables up to date.
 pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store, StoreError> {
-    migration::run_on_server(&pool(url, 1).await.map_err(|error| explain(error, url))?, url).await?;
+    let first = pool(url, 1).await.map_err(|error| explain(error, url))?;
+    if url.is_mysql() {
+        zone::check(&first, url, config.npm_time_zone).await?;
+    }
+    migration::run_on_server(&first, url).await?;
     let writer = pool(url, config.writers.max(WRITERS)).await.map_err(|error| explain(error, url))?;
     let readers = pool(url, config.readers.max(1)).await.map_err(|error| explain(error, url))?;
     let writer =
@@ -67,10 +72,6 @@ async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, D
     match url.engine() {
         Engine::MySql => {
             let options: MySqlConnectOptions = url.mysql().map_err(failed)?;
-            let settings = format!(
-                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, innodb_lock_wait_timeout = {LOCK_TIMEOUT_SECONDS}"
-            );
-            let _ = settings;
             let pool = MySqlPoolOptions::new()
                 .max_connections(connections)
                 .min_connections(1)
@@ -78,7 +79,7 @@ async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, D
                 .after_connect(|connection, _| {
                     Box::pin(async move {
                         connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
-                        connection.execute("SET SESSION innodb_lock_wait_timeout = 10").await.map(drop)
+                        connection.execute(MYSQL_LOCK_TIMEOUT).await.map(drop)
                     })
                 })
                 .connect_with(options.disable_statement_logging())
@@ -88,10 +89,9 @@ async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, D
         }
         _ => {
             let options: PgConnectOptions = url.postgres().map_err(failed)?;
-            let options = options.application_name("eventflow").options([
-                ("lock_timeout", format!("{LOCK_TIMEOUT_SECONDS}s")),
-                ("timezone", "UTC".to_owned()),
-            ]);
+            let options = options
+                .application_name("eventflow")
+                .options([("lock_timeout", POSTGRES_LOCK_TIMEOUT), ("timezone", "UTC")]);
             let pool = PgPoolOptions::new()
                 .max_connections(connections)
                 .min_connections(1)
@@ -158,9 +158,7 @@ impl Writer {
     }
 
     async fn start(&self) -> Result<DatabaseTransaction, DbErr> {
-        // On MySQL the isolation stands in the session: to set it for one transaction takes a message more.
-        let isolation = (self.engine == Engine::Postgres).then_some(IsolationLevel::ReadCommitted);
-        let _ = isolation;
+        // READ COMMITTED, which is PostgreSQL's default and stands in MySQL's sessions.
         self.pool.begin().await
     }
 

@@ -367,5 +367,5 @@ pub(super) fn unsigned(number: i64) -> u64 {
 /// A statement for tests that arrange, or look at, what no API would.
 #[cfg(test)]
 pub(super) fn statement(sql: impl AsRef<str>, values: Vec<Value>) -> Statement {
-    Engine::Sqlite.statement(sql.as_ref(), values)
+    super::tests::engines::engine().statement(sql.as_ref(), values)
 }

@@ -2,7 +2,7 @@
 
 mod copies;
 mod damage;
-pub(super) mod engine;
+pub(super) mod engines;
 mod first;
 mod groups;
 mod log;
@@ -45,7 +45,7 @@ pub(super) fn hub_row(id: &str) -> HubRow {
 
 /// A store on the engine that is tested, with the hub `HUB-1`; of SQLite one in memory.
 pub(super) async fn fresh() -> Store {
-    let store = Store::open(&StoreConfig::new(engine::empty().await)).await.unwrap();
+    let store = Store::open(&engines::config(engines::empty().await)).await.unwrap();
     store.register_hub(&hub_row("HUB-1")).await.unwrap();
     store
 }
@@ -175,9 +175,27 @@ pub(super) async fn one(store: &Store, write: Write) -> Result<Written, StoreErr
     answers.remove(0)
 }
 
-/// Runs SQL on the writer, as no API would.
+/// Runs SQL on the writer, as no API would, in the words of the engine; several statements are parted by `;`.
 pub(super) async fn sql(store: &Store, text: &str) {
-    store.writer.raw().execute_unprepared(text).await.unwrap();
+    for text in text.split(';').filter(|text| !text.trim().is_empty()) {
+        let text = sql::statement(text, Vec::new()).sql;
+        store.writer.raw().execute_unprepared(&text).await.unwrap();
+    }
+}
+
+/// The rows of a query on the writer.
+pub(super) async fn rows(store: &Store, text: &str) -> Vec<sea_orm::QueryResult> {
+    store.writer.raw().query_all_raw(sql::statement(text, Vec::new())).await.unwrap()
+}
+
+/// The first column of the only row: a whole number.
+pub(super) async fn number(store: &Store, text: &str) -> i64 {
+    super::engine::number(&rows(store, text).await[0], 0).unwrap()
+}
+
+/// The first column of each row: texts.
+pub(super) async fn texts(store: &Store, text: &str) -> Vec<String> {
+    rows(store, text).await.iter().map(|row| row.try_get_by_index(0).unwrap()).collect()
 }
 
 /// A page of all domains and names.

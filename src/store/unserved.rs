@@ -7,7 +7,7 @@ use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
-    engine::{Ask, size},
+    engine::{Ask, Engine, size},
     sql::{fill, marks, pieces, refused, rounded, signed},
     time,
 };
@@ -53,6 +53,9 @@ impl Store {
         after: Option<&UnservedKey>,
         limit: usize,
     ) -> Result<UnservedPage, StoreError> {
+        // What the npm stack's column holds on MySQL has no milliseconds.
+        let whole = self.readers.engine() == Engine::MySql;
+        let since = if whole { since - since.rem_euclid(1_000) } else { since };
         let (sql, values) = page_query(since, age, after, limit);
         let read = async {
             let rows = self.readers.rows(sql, values).await?;

@@ -33,8 +33,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clap", &["bin"]),
     ("clap_complete", &["bin"]),
     ("clap_mangen", &["bin"]),
+    ("crrl", &["pki"]),
     ("indicatif", &["bin"]),
     ("jiff", &["recurrence"]),
+    ("p256", &["pki"]),
+    ("p384", &["pki"]),
+    ("p521", &["pki"]),
     ("pkcs8", &["pki"]),
     ("prometheus_client", &["metrics"]),
     ("rcgen", &["pki"]),
@@ -46,6 +50,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("tokio_rustls", &["pki", "spoke", "actors", "hub"]),
     ("tracing_subscriber", &["bin"]),
     ("ureq", &["bin"]),
+    ("x509_cert", &["pki"]),
     ("x509_parser", &["pki"]),
 ];
 

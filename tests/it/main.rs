@@ -39,6 +39,7 @@ mod log_level;
 mod logs;
 mod looking_in;
 mod named_groups;
+mod npm_certificates;
 mod npm_consumers;
 mod npm_online;
 mod npm_publishers;

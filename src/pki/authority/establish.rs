@@ -196,6 +196,16 @@ impl<R: CertificateRows> Keeper<'_, R> {
         }
         let by_dates = unfit(&der, role, self.now)?;
         let (None, Some(issuer)) = (by_dates, issuer) else { return Ok(by_dates) };
+        if !x509::knows_signature(&certificate) {
+            // Others may live on it: it isn't this hub's to replace.
+            let kind = certificate.signature_algorithm.algorithm.to_id_string();
+            let reason = format!(
+                "is signed in a way that isn't known here ({kind}), and stays as it is: let who made it sign with \
+                 SHA-256, SHA-384 or SHA-512 (npm's EVENTFLOW_CERT_HASH), or set `revoked` of its row, and a new one \
+                 is made"
+            );
+            return Err(PkiError::certificate(row.id.as_str(), reason));
+        }
         let issuer = x509::parse(&issuer.cert, "the issuer")?;
         Ok((!x509::signed_by(&certificate, &issuer)).then_some(Unfit::Orphaned))
     }

@@ -9,10 +9,7 @@ use x509_parser::{
     x509::X509Version,
 };
 
-use super::{
-    issue::{Pair, certify},
-    *,
-};
+use super::*;
 use crate::pki::{Vault, testing::*};
 
 async fn established(rows: &MemoryRows, lifetimes: Lifetimes, now: SystemTime) -> Authority {
@@ -352,30 +349,4 @@ async fn names_and_ids_are_checked() {
     for uid in ["A-B-1.EVENTFLOW-HUB", ".EVENTFLOW-SPOKE", "EVENTFLOW-SPOKE", "A_B*.EVENTFLOW-SPOKE", ""] {
         assert!(authority.issue_spoke_leaf(uid, SystemTime::now()).is_err(), "{uid}");
     }
-}
-
-#[tokio::test]
-async fn what_stands_may_have_other_algorithms() {
-    let (rows, vault) = (MemoryRows::default(), vault());
-    let ecdsa = |algorithm| {
-        let key = rcgen::KeyPair::generate_for(algorithm).unwrap();
-        PrivateKeyDer::Pkcs8(key.serialize_der().into())
-    };
-    let span = span(30 * DAY, now(), None).unwrap();
-    let keep = async |id: &str, pair: &Pair| {
-        let pem = to_pem("CERTIFICATE", &pair.cert);
-        assert!(rows.insert(vault.seal(id, pem, &pair.key, span.1).unwrap()).await.unwrap());
-    };
-    let root = certify(Role::Root, ROOT_ID, ecdsa(&rcgen::PKCS_ECDSA_P384_SHA384), None, span).unwrap();
-    keep(ROOT_ID, &root).await;
-    let key = ecdsa(&rcgen::PKCS_ECDSA_P256_SHA256);
-    let hubs = certify(Role::Intermediate, "EVENTFLOW-HUB", key, Some(&root), span).unwrap();
-    keep("EVENTFLOW-HUB", &hubs).await;
-    let before = standing(&rows);
-
-    let authority = establish(&rows, &vault, &names(), Lifetimes::default(), now()).await.unwrap();
-    assert_eq!(changed(&before, &standing(&rows)), [HUB_ID, "EVENTFLOW-SPOKE"], "only what was missing");
-    assert_eq!(*authority.root(), root.cert);
-    assert_eq!(authority.hub_identity().chain()[1], hubs.cert);
-    authority.issue_bundle(SPOKE_ID, vec![], now()).unwrap().check(now()).unwrap();
 }

@@ -9,6 +9,11 @@ use crate::pki::{PkiError, x509::display_time};
 /// What rustls says when the resolver knew no certificate for the name that the client asked for.
 const NOTHING_RESOLVED: &str = "no server certificate chain resolved";
 
+/// What webpki says, through rustls, of a name outside of its issuer's name constraint.
+const OUTSIDE: &str = "NameConstraintViolation";
+
+const OUTSIDE_NAMES: &str = "has a name outside of what its issuer may sign: issue the bundle anew";
+
 /// What the bearer of a revoked certificate can do.
 pub const REVOKED: &str = "no hub lets it in any more; its bearer needs a new bundle, issued on the hub's machine (`eventflow cert issue`)";
 
@@ -72,7 +77,8 @@ fn explain_certificate(reason: &CertificateError) -> PkiError {
                 Some(PkiError::Certificate { certificate, reason }) => {
                     PkiError::certificate(certificate.clone(), reason.clone())
                 }
-                _ => PkiError::certificate("the peer", other.to_string()),
+                _ if other.to_string() == OUTSIDE => PkiError::certificate("the peer", OUTSIDE_NAMES),
+                _ => PkiError::certificate("the peer", format!("is refused ({other}): issue it anew")),
             };
         }
         CertificateError::Revoked => return revoked("the peer"),
@@ -93,7 +99,12 @@ fn explain_certificate(reason: &CertificateError) -> PkiError {
         ),
         CertificateError::NotValidYet => "doesn't hold yet: compare the clocks of both machines".to_owned(),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "has a name outside of what its issuer may sign: issue the bundle anew".to_owned()
+            OUTSIDE_NAMES.to_owned()
+        }
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
+            "(its leaf or intermediate) is signed in a way that this side can't verify; it can Ed25519, Ed448, RSA, \
+             and ECDSA with P-256, P-384 and P-521, each with SHA-256, SHA-384 or SHA-512: issue it anew"
+                .to_owned()
         }
         other => format!("is refused ({other}): issue it anew"),
     };

@@ -1,73 +1,22 @@
-//! Whole handshakes over a pipe in memory.
+//! Whole handshakes: who is let in, and what both ends are told who aren't.
 
 use std::{
-    io,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use rustls::{
-    ClientConfig, HandshakeKind, ProtocolVersion, ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName},
-    sign::{CertifiedKey, SingleCertAndKey},
-};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+use rustls::{HandshakeKind, ProtocolVersion, ServerConfig, pki_types::ServerName, sign::CertifiedKey};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::pki::{Authority, Bundle, provider, testing::*};
-
-/// What a hub sends first.
-const READY: u8 = 2;
-
-type Ends = (io::Result<client::TlsStream<DuplexStream>>, io::Result<server::TlsStream<DuplexStream>>);
-
-/// Both ends of a handshake; the client also reads the hub's first byte, as it learns only there whether
-/// its certificate was accepted.
-async fn shake(client: Arc<ClientConfig>, name: ServerName<'static>, server: Arc<ServerConfig>) -> Ends {
-    let (near, far) = duplex(64 * 1024);
-    let dial = async {
-        let mut stream = TlsConnector::from(client).connect(name, near).await?;
-        let byte = stream.read_u8().await?;
-        assert_eq!(byte, READY);
-        Ok(stream)
-    };
-    let accept = async {
-        let mut stream = TlsAcceptor::from(server).accept(far).await?;
-        stream.write_u8(READY).await?;
-        stream.flush().await?;
-        Ok(stream)
-    };
-    tokio::time::timeout(Duration::from_secs(20), async { tokio::join!(dial, accept) }).await.unwrap()
-}
-
-/// A handshake that must fail; the explanations of both ends.
-async fn refused(
-    client: Arc<ClientConfig>,
-    name: ServerName<'static>,
-    server: Arc<ServerConfig>,
-) -> (PkiError, PkiError) {
-    let (client, server) = shake(client, name, server).await;
-    let client = client.expect_err("the client must fail");
-    let server = server.expect_err("the server must fail");
-    (explain(&client), explain(&server))
-}
+use crate::pki::{
+    Authority,
+    testing::{handshake::*, *},
+};
 
 fn served(authority: &Authority) -> Arc<ServerConfig> {
     server_config(authority, HUB_ID, "EVENTFLOW-HUB").unwrap()
-}
-
-fn single(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Arc<SingleCertAndKey> {
-    let key = provider().key_provider.load_private_key(key).unwrap();
-    Arc::new(SingleCertAndKey::from(CertifiedKey::new(chain, key)))
-}
-
-/// The client of a good bundle that shows another certificate.
-fn impostor(bundle: &Bundle, (chain, key): Forged) -> (Arc<ClientConfig>, ServerName<'static>) {
-    let (config, name) = client_config(bundle, None).unwrap();
-    let mut config = (*config).clone();
-    config.client_auth_cert_resolver = single(chain, key);
-    (Arc::new(config), name)
 }
 
 /// The server of an authority that shows another certificate.
@@ -75,14 +24,6 @@ fn masked(authority: &Authority, (chain, key): Forged) -> Arc<ServerConfig> {
     let mut config = (*served(authority)).clone();
     config.cert_resolver = single(chain, key);
     Arc::new(config)
-}
-
-#[track_caller]
-fn says(error: &PkiError, parts: &[&str]) {
-    let text = error.to_string();
-    for part in parts {
-        assert!(text.contains(part), "{text:?} must contain {part:?}");
-    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 use std::time::{Instant, SystemTime};
 
 use super::*;
-use crate::pki::{authority::establish, testing::*};
+use crate::pki::testing::*;
 
 const ID: &str = SPOKE_ID;
 
@@ -51,6 +51,27 @@ async fn a_wrong_phrase_is_a_sentence() {
         }
         assert!(!text.contains("another phrase"));
     }
+}
+
+#[tokio::test]
+async fn every_way_to_seal_opens_in_that_way_alone() {
+    let ciphers = [Cipher::Aes128Gcm, Cipher::Aes192Gcm, Cipher::Aes256Gcm];
+    let hashes = [Hash::Sha256, Hash::Sha384, Hash::Sha512];
+    let ways = ciphers
+        .into_iter()
+        .flat_map(|cipher| hashes.into_iter().map(move |hash| Sealing { cipher, hash, iterations: 10 }));
+    let vaults: Vec<_> =
+        ways.map(|way| (way, Vault::with(Secret::new("one phrase"), way).unwrap())).collect();
+    for (way, vault) in &vaults {
+        let (row, key) = sealed(vault).await;
+        for (other, vault) in &vaults {
+            match vault.open(&row) {
+                Ok(opened) => assert!(way == other && opened == key, "{way}, {other}"),
+                Err(error) => assert!(way != other && error.to_string().contains(&other.to_string())),
+            }
+        }
+    }
+    assert_eq!(Sealing::default().to_string(), "aes-256-gcm under a key of PBKDF2-sha512 of 1000000 rounds");
 }
 
 #[tokio::test]
@@ -172,82 +193,4 @@ fn the_phrase_is_made_once_and_is_the_owners_alone() {
     std::fs::write(&path, "\n").unwrap();
     assert!(phrase_file(&path).unwrap_err().to_string().contains("empty"));
     assert!(phrase_file(folder.path().join("none/key-phrase")).is_err());
-}
-
-mod npm {
-    //! Rows that npm Eventflow wrote.
-
-    use std::{path::PathBuf, time::Duration};
-
-    use super::*;
-    use crate::pki::{Lifetimes, Names};
-
-    /// The rows and their phrase; none (and a line on stderr) where the file isn't there.
-    fn rows() -> Option<(Vec<CertificateRow>, Vault)> {
-        let shared = std::env::var_os("EVENTFLOW_SHARED")
-            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from);
-        let file = shared.join("fixtures/npm-certificates-ed25519.json");
-        let Ok(text) = std::fs::read_to_string(&file) else {
-            eprintln!("skipped: no {} (set EVENTFLOW_SHARED)", file.display());
-            return None;
-        };
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let iterations = u32::try_from(json["pbkdf2"]["iterations"].as_u64().unwrap()).unwrap();
-        let vault = Vault::new(Secret::new(json["encryption_key"].as_str().unwrap()), iterations).unwrap();
-        let rows = json["rows"].as_array().unwrap().iter().map(row).collect();
-        Some((rows, vault))
-    }
-
-    fn row(json: &serde_json::Value) -> CertificateRow {
-        let text = |name: &str| json[name].as_str().unwrap().to_owned();
-        let bytes = |name: &str| base64(&text(name));
-        CertificateRow {
-            version: 0,
-            id: text("id"),
-            cert: text("cert"),
-            key: bytes("key"),
-            key_iv: bytes("key_iv"),
-            key_salt: bytes("key_salt"),
-            key_tag: bytes("key_tag"),
-            pass: bytes("pass"),
-            pass_iv: bytes("pass_iv"),
-            pass_salt: bytes("pass_salt"),
-            pass_tag: bytes("pass_tag"),
-            validity: 2_500_000_000,
-            revoked: None,
-        }
-    }
-
-    fn base64(text: &str) -> Vec<u8> {
-        let mut pem = "-----BEGIN X-----\n".to_owned();
-        for line in text.as_bytes().chunks(64) {
-            pem.push_str(std::str::from_utf8(line).unwrap());
-            pem.push('\n');
-        }
-        pem.push_str("-----END X-----\n");
-        pkcs8::der::pem::decode_vec(pem.as_bytes()).unwrap().1
-    }
-
-    #[tokio::test]
-    async fn a_database_of_npm_is_used_as_it_stands() {
-        let Some((rows, vault)) = rows() else { return };
-        let names = Names { hub_id: "NOBLE-TORDOR-MX000001.EVENTFLOW-HUB".to_owned(), ..Names::default() };
-        // The moment that the rows were made at.
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_022_000);
-        let table = MemoryRows(rows.into());
-        let before = table.0.lock().unwrap().clone();
-        let authority = establish(&table, &vault, &names, Lifetimes::default(), now).await.unwrap();
-        assert_eq!(*table.0.lock().unwrap(), before, "what stands is used");
-        assert_eq!(authority.hub_identity().uid().as_str(), names.hub_id);
-
-        // Another hub signs its leaf with npm's intermediate; npm's spoke is a peer of both.
-        let names = Names { hub_id: HUB_ID.to_owned(), ..names };
-        let authority = establish(&table, &vault, &names, Lifetimes::default(), now).await.unwrap();
-        assert_eq!(table.0.lock().unwrap().len(), before.len() + 1);
-        authority.issue_bundle(SPOKE_ID, vec![hub_address()], now).unwrap().check(now).unwrap();
-        let npm_spoke = before.iter().find(|row| row.id.starts_with("SWIFT-")).unwrap();
-        let spokes = before.iter().find(|row| row.id == "EVENTFLOW-SPOKE").unwrap();
-        let chain = x509::pem_chain(&(npm_spoke.cert.clone() + &spokes.cert), "npm").unwrap();
-        assert_eq!(identity::peer_uid(&chain).unwrap().as_str(), npm_spoke.id);
-    }
 }

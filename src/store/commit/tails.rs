@@ -158,7 +158,7 @@ pub(super) async fn count(db: &Db<'_>, answers: &mut [Answer]) -> Result<(), DbE
 
 async fn stored(db: &Db<'_>, (domain, pid): &LogId) -> Result<u64, DbErr> {
     let sql = format!(
-        "SELECT count(*) FROM (SELECT 1 FROM event e WHERE e.domain = ? AND e.pid = ? AND {HAS_BEGUN} LIMIT ?) some"
+        "SELECT count(*) FROM (SELECT 1 FROM event e WHERE e.domain = ? AND e.pid = ? AND {HAS_BEGUN} LIMIT ?) counted"
     );
     let most = signed(LogConflict::MOST_COUNTED);
     let values = vec![domain.as_str().into(), pid.as_str().into(), most.into()];

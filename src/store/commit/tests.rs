@@ -51,8 +51,7 @@ async fn a_publish_is_stored_with_its_hub() {
     assert_eq!(store.event(&id("e")).await.unwrap(), Some(event("e")));
     let row = "SELECT published = consumed_hub AND hub = 'HUB-1' AND v1_hub = 'HUB-1' AND seq = 7 \
                AND consumed_spoke IS NULL AND consumer IS NULL FROM event_published";
-    let row = store.readers.query_one_raw(sql::statement(row, vec![])).await.unwrap().unwrap();
-    assert!(row.try_get_by_index::<bool>(0).unwrap());
+    assert!(rows(&store, row).await[0].try_get_by_index::<bool>(0).unwrap());
 }
 
 #[tokio::test]
@@ -161,9 +160,7 @@ async fn an_answer_needs_its_question_first() {
 #[tokio::test]
 async fn of_256_publishes_three_bad_ones_are_refused_by_name() {
     let store = fresh().await;
-    let trigger = "CREATE TRIGGER picky BEFORE INSERT ON event WHEN new.name = 'poison' \
-                   BEGIN SELECT raise(ABORT, 'no poison here'); END";
-    sql(&store, trigger).await;
+    engines::refuse(&store, "event", "new.name = 'poison'", "no poison here").await;
     one(&store, publish(event("taken"), 1)).await.unwrap();
     let mut events: Vec<Event> = (0..256).map(|n| event(&format!("e{n}"))).collect();
     events[17] = with_data("taken", "2");
@@ -201,10 +198,12 @@ async fn a_batch_of_any_length_is_stored_in_its_order() {
         assert_eq!(answers.len(), length);
         assert!(answers.iter().all(|answer| published(answer).fresh));
     }
-    let rows = "SELECT id FROM event ORDER BY rowid";
-    let rows = store.readers.query_all_raw(sql::statement(rows, vec![])).await.unwrap();
-    let ids: Vec<String> = rows.iter().map(|row| row.try_get_by_index(0).unwrap()).collect();
-    assert_eq!(ids, (1..=seq).map(|n| format!("e{n}")).collect::<Vec<_>>());
+    let ids = if engines::engine().is_sqlite() {
+        "SELECT id FROM event ORDER BY rowid"
+    } else {
+        "SELECT event_id FROM event_published ORDER BY seq"
+    };
+    assert_eq!(texts(&store, ids).await, (1..=seq).map(|n| format!("e{n}")).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -298,10 +297,8 @@ async fn log_lines_are_cut_and_their_error_is_json() {
         ])
         .await;
     assert!(answers.iter().all(|answer| matches!(answer, Ok(Written::Done))));
-    let rows = "SELECT length(agent), octet_length(message), error FROM log ORDER BY rowid";
-    let rows = store.readers.query_all_raw(sql::statement(rows, vec![])).await.unwrap();
-    let number = |row: &sea_orm::QueryResult, at| row.try_get_by_index::<i64>(at).unwrap();
-    assert_eq!((number(&rows[0], 0), number(&rows[0], 1)), (64, 8 * 1024));
-    let errors: Vec<String> = rows.iter().map(|row| row.try_get_by_index(2).unwrap()).collect();
-    assert_eq!(errors, ["{}", r#"{"code":"E"}"#, "{}", "{}"]);
+    let long = "SELECT count(*) FROM log WHERE length(agent) = 64 AND octet_length(message) = 8 * 1024";
+    assert_eq!(number(&store, long).await, 1);
+    let errors = texts(&store, "SELECT @text(error) FROM log ORDER BY message").await;
+    assert_eq!(errors, [r#"{"code":"E"}"#, "{}", "{}", "{}"]);
 }

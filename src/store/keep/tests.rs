@@ -1,11 +1,11 @@
 use std::{sync::Arc, time::Duration};
 
-use super::{super::sql::statement, *};
+use super::*;
 use crate::{
     event::{Keep, Outcome, Pattern, Policy},
     store::{
         RemovedMark, Sweep, Swept, Write, Written,
-        tests::{AT, attempt, binding, event, finish, fresh, hub, id, one, publish, sql, uid},
+        tests::{AT, attempt, binding, engines, event, finish, fresh, hub, id, one, publish, rows, sql, uid},
     },
 };
 
@@ -80,10 +80,10 @@ async fn each_end_has_its_own_time() {
     };
     // The helper ends events five milliseconds after they were published.
     for (name, kept, end) in [
-        ("good", Kept::Success, AT + 5 + HOUR),
-        ("dead", Kept::Dead, AT + 5 + 2 * HOUR),
-        ("lapsed", Kept::Expired, AT + 5 + 3 * HOUR),
-        ("alone", Kept::Orphan, AT + 4 * HOUR),
+        ("good", Kept::Success, engines::held(AT + 5) + HOUR),
+        ("dead", Kept::Dead, engines::held(AT + 5) + 2 * HOUR),
+        ("lapsed", Kept::Expired, engines::held(AT + 5) + 3 * HOUR),
+        ("alone", Kept::Orphan, engines::held(AT) + 4 * HOUR),
         ("stored", Kept::Persisted, AT + 5 * HOUR),
     ] {
         let open = matches!(kept, Kept::Orphan | Kept::Persisted);
@@ -160,7 +160,7 @@ async fn what_a_named_group_wants_waits_for_it() {
 async fn an_npm_claim_is_given_an_hour_and_is_unknown_then() {
     let store = fresh().await;
     one(&store, publish(event("npm"), 1)).await.unwrap();
-    let at = AT + HOUR;
+    let at = engines::held(AT + HOUR);
     sql(&store, &format!("UPDATE event_published SET consumed_spoke = '{}'", time::text(at))).await;
     let policy =
         Policy { expire_after: hours(1), keep_orphan: hours(1), keep_unknown: hours(3), ..an_hour() };
@@ -190,7 +190,7 @@ async fn an_orphan_expires_once_and_has_its_outcome_then() {
     let crate::store::standing::Standing::Ended(ended) = store.standing(&id("alone")).await.unwrap() else {
         panic!("it has no outcome")
     };
-    assert_eq!((ended.state.as_str(), ended.ended), ("expired", LATER));
+    assert_eq!((ended.state.as_str(), ended.ended), ("expired", engines::held(LATER)));
     assert_eq!(sweep(&store, &["alone"], policy, LATER).await, Swept::default());
     // A binding that comes now doesn't get it, and nobody can give it another outcome.
     one(&store, Write::Bind(binding("", "orders", "*", 1))).await.unwrap();
@@ -245,16 +245,18 @@ async fn a_row_tells_of_the_gap_in_the_same_transaction() {
 #[tokio::test]
 async fn rows_of_gaps_are_merged_and_still_tell_of_all_events() {
     let store = fresh().await;
-    let gaps = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
-                INSERT INTO v1_removed (hub, domain, first_seq, last_seq, events) \
-                SELECT 'HUB-1', 'd' || (i % 4), i * 10, i * 10 + 5, 2 FROM n";
-    sql(&store, gaps).await;
+    let gaps = format!(
+        "INSERT INTO v1_removed (hub, domain, first_seq, last_seq, events) \
+         SELECT 'HUB-1', 'd' || (n % 4), n * 10, n * 10 + 5, 2 FROM {} ORDER BY n",
+        engines::numbers(4)
+    );
+    sql(&store, &gaps).await;
     let (before, mark) = store.removed_since(&hub(), 0, RemovedMark::default()).await.unwrap();
     one(&store, publish(event("a"), 200_000)).await.unwrap();
     one(&store, finish("a", 200_000, Outcome::Success)).await.unwrap();
     sweep(&store, &["a"], an_hour(), LATER).await;
-    let count = statement("SELECT count(*), sum(events), min(first_seq) FROM v1_removed", Vec::new());
-    let row = store.readers.query_one_raw(count).await.unwrap().unwrap();
+    let row =
+        rows(&store, "SELECT count(*), @whole(sum(events)), min(first_seq) FROM v1_removed").await.remove(0);
     let number = |index| row.try_get_by_index::<i64>(index).unwrap();
     assert!((4_900..5_100).contains(&number(0)), "{} rows", number(0));
     assert_eq!((number(1), number(2)), (20_001, 10));

@@ -90,9 +90,11 @@ async fn what_waits_is_listed_in_order_page_by_page_whoever_scheduled_it() {
     let at = AT - AT % 1_000;
     let ours = [("c", at + 700), ("a", at + 300), ("b", at + 300), ("later", at + 60_000)];
     store.commit(ours.map(|(id, due)| schedule(id, due)).into()).await;
-    for (id, second) in
-        [("n", time::text(at)[..19].to_owned()), ("o", time::text(at + 500)), ("x", "soon".into())]
-    {
+    let mut others = vec![("n", time::text(at)[..19].to_owned()), ("o", time::text(at + 500))];
+    if engines::engine().is_sqlite() {
+        others.push(("x", "soon".into()));
+    }
+    for (id, second) in others {
         let insert = format!(
             "INSERT INTO event (id, domain, pid, name, data) VALUES ('{id}', 'other', 'order-1', 'created', '1'); \
              INSERT INTO event_scheduled (event_id, scheduled) VALUES ('{id}', '{second}')"
@@ -108,9 +110,15 @@ async fn what_waits_is_listed_in_order_page_by_page_whoever_scheduled_it() {
     let some = async |query: SchedulesQuery| {
         listed(&store, &query, 1).await.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(some(query(None, Some(at + 300), Some(at + 700))).await, "o a b");
-    assert_eq!(some(query(None, Some(at + 301), None)).await, "o c later");
-    assert_eq!(some(query(None, None, Some(at + 1))).await, "n");
+    assert_eq!(
+        some(query(None, Some(at + 300), Some(at + 700))).await,
+        if engines::held(1) == 1 { "o a b" } else { "a b" }
+    );
+    assert_eq!(
+        some(query(None, Some(at + 301), None)).await,
+        if engines::held(1) == 1 { "o c later" } else { "c later" }
+    );
+    assert_eq!(some(query(None, None, Some(at + 1))).await, if engines::held(1) == 1 { "n" } else { "n o" });
     assert_eq!(some(query(Some("other"), None, None)).await, "n o");
     assert_eq!(some(query(Some("none.*"), None, None)).await, "");
 
@@ -144,6 +152,9 @@ async fn the_database_tells_its_time() {
 
 #[tokio::test]
 async fn a_page_of_what_is_due_uses_its_index() {
+    if engines::is_only_for_sqlite("EXPLAIN QUERY PLAN is SQLite's") {
+        return;
+    }
     let store = fresh().await;
     let (_, token) = {
         store.commit(vec![schedule("a", AT), schedule("b", AT)]).await;

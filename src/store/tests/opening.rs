@@ -12,6 +12,9 @@ async fn pragma(db: &impl ConnectionTrait, name: &str) -> String {
 
 #[tokio::test]
 async fn the_live_writer_syncs_before_it_answers() {
+    if engines::is_only_for_sqlite("settings of SQLite's connections") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let store = file(&in_file(&folder)).await;
     assert_eq!(store.synchronous().await.unwrap(), 2);
@@ -21,6 +24,9 @@ async fn the_live_writer_syncs_before_it_answers() {
 
 #[tokio::test]
 async fn relaxed_durability_is_normal() {
+    if engines::is_only_for_sqlite("settings of SQLite's connections") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let store = file(&StoreConfig { durability: Durability::Relaxed, ..in_file(&folder) }).await;
     assert_eq!(store.synchronous().await.unwrap(), 1);
@@ -28,6 +34,9 @@ async fn relaxed_durability_is_normal() {
 
 #[tokio::test]
 async fn foreign_keys_hold_on_every_connection() {
+    if engines::is_only_for_sqlite("settings of SQLite's connections") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let store = file(&in_file(&folder)).await;
     assert_eq!(pragma(store.writer.raw(), "foreign_keys").await, "1");
@@ -36,6 +45,9 @@ async fn foreign_keys_hold_on_every_connection() {
 
 #[tokio::test]
 async fn readers_cannot_write() {
+    if engines::is_only_for_sqlite("settings of SQLite's connections") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let store = file(&in_file(&folder)).await;
     assert!(store.readers.execute_unprepared("DELETE FROM event").await.is_err());
@@ -44,7 +56,7 @@ async fn readers_cannot_write() {
 #[tokio::test]
 async fn a_reopened_database_has_kept_everything() {
     let folder = tempfile::tempdir().unwrap();
-    let config = in_file(&folder);
+    let config = engines::kept(&folder).await;
     let store = file(&config).await;
     one(&store, publish(event("e-1"), 7)).await.unwrap();
     one(&store, finish("e-1", 7, Outcome::Success)).await.unwrap();
@@ -66,6 +78,9 @@ async fn a_reopened_database_has_kept_everything() {
 #[cfg(unix)]
 #[tokio::test]
 async fn files_are_for_this_user_alone() {
+    if engines::is_only_for_sqlite("files of the database") {
+        return;
+    }
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("inner/eventflow.db");
@@ -81,18 +96,21 @@ async fn files_are_for_this_user_alone() {
 #[tokio::test]
 async fn a_newer_schema_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let config = in_file(&folder);
+    let config = engines::kept(&folder).await;
     let store = file(&config).await;
     sql(&store, "INSERT INTO v1_migration (version, applied_at) VALUES ('m29990101_000001_later', 0)").await;
     drop(store);
     let error = Store::open(&config).await.unwrap_err();
     assert_eq!(error.code(), code::DB_SCHEMA_NEWER);
     assert!(error.to_string().contains("m29990101_000001_later"), "{error}");
-    assert!(error.to_string().contains("eventflow.db"), "{error}");
+    assert!(error.to_string().contains(&config.place.to_string()), "{error}");
 }
 
 #[tokio::test]
 async fn a_folder_that_is_a_file_is_named() {
+    if engines::is_only_for_sqlite("files of the database") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
@@ -105,6 +123,9 @@ async fn a_folder_that_is_a_file_is_named() {
 
 #[tokio::test]
 async fn a_file_that_is_no_database_is_named() {
+    if engines::is_only_for_sqlite("files of the database") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let config = in_file(&folder);
     std::fs::write(folder.path().join("eventflow.db"), "not a database".repeat(1_000)).unwrap();
@@ -116,7 +137,7 @@ async fn a_file_that_is_no_database_is_named() {
 #[tokio::test]
 async fn a_database_that_npm_made_is_taken_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let config = in_file(&folder);
+    let config = engines::kept(&folder).await;
     let store = file(&config).await;
     sql(&store, "INSERT INTO event (id, domain, pid, name, data) VALUES (' odd ', 'd', 'p', 'n', '{ }')")
         .await;
@@ -129,6 +150,9 @@ async fn a_database_that_npm_made_is_taken_as_it_is() {
 
 #[tokio::test]
 async fn what_goes_into_a_deleted_file_is_not_acknowledged() {
+    if engines::is_only_for_sqlite("files of the database") {
+        return;
+    }
     for file_name in ["", "-wal"] {
         let folder = tempfile::tempdir().unwrap();
         let config = in_file(&folder);
@@ -143,6 +167,9 @@ async fn what_goes_into_a_deleted_file_is_not_acknowledged() {
 
 #[tokio::test]
 async fn a_damaged_file_is_named() {
+    if engines::is_only_for_sqlite("files of the database") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let config = in_file(&folder);
     file(&config).await.close().await;

@@ -10,15 +10,8 @@ async fn each_registration_raises_the_epoch_and_reopens_the_hub() {
     let moved = HubRow { external_ip: "10.0.0.9".into(), ..hub_row("HUB-1") };
     assert_eq!(store.register_hub(&moved).await.unwrap(), 2);
     assert_eq!(store.register_hub(&hub_row("HUB-2")).await.unwrap(), 1);
-    let row = store
-        .writer
-        .raw()
-        .query_one_raw(sql::statement("SELECT external_ip, quit FROM hub WHERE id = 'HUB-1'", Vec::new()))
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(row.try_get_by_index::<String>(0).unwrap(), "10.0.0.9");
-    assert_eq!(row.try_get_by_index::<Option<String>>(1).unwrap(), None);
+    let open = "SELECT external_ip FROM hub WHERE id = 'HUB-1' AND quit IS NULL";
+    assert_eq!(texts(&store, open).await, ["10.0.0.9"]);
 }
 
 #[tokio::test]
@@ -126,8 +119,7 @@ fn line() -> crate::store::LogLine {
 }
 
 async fn log_rows(store: &Store) -> i64 {
-    let count = sql::statement("SELECT count(*) FROM log WHERE message = 'it happened'", Vec::new());
-    store.writer.raw().query_one_raw(count).await.unwrap().unwrap().try_get_by_index(0).unwrap()
+    number(store, "SELECT count(*) FROM log WHERE message = 'it happened'").await
 }
 
 #[tokio::test]

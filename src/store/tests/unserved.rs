@@ -12,10 +12,11 @@ const LIMIT: usize = 1 << 20;
 
 /// As an application writes it; `published` so many seconds ago.
 async fn written(store: &Store, id: &str, ago: u32) {
+    let published = time::text(time::now() - i64::from(ago) * 1_000);
     let text = format!(
         "INSERT INTO event (id, domain, pid, name, data) VALUES ('{id}', 'orders', 'order-1', 'created', '1'); \
          INSERT INTO event_published (event_id, publisher, published) \
-         VALUES ('{id}', 'SHOP', strftime('%Y-%m-%d %H:%M:%f', 'now', '-{ago} seconds'))"
+         VALUES ('{id}', 'SHOP', '{published}')"
     );
     sql(store, &text).await;
 }

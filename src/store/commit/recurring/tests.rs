@@ -53,11 +53,6 @@ async fn ran(store: &Store, names: &[&str], first: u64) -> Vec<super::super::sup
     }
 }
 
-async fn number(store: &Store, query: &str) -> i64 {
-    let row = store.writer.raw().row(query, Vec::new()).await.unwrap().unwrap();
-    row.try_get_by_index(0).unwrap()
-}
-
 async fn word(store: &Store, write: Write) -> String {
     match one(store, write).await {
         Ok(Written::Recurring { made, .. }) => made.as_str().into(),

@@ -51,11 +51,6 @@ async fn state(store: &Store, event_id: &str) -> String {
     store.trace(&id(event_id)).await.unwrap().map_or_else(|| "gone".into(), |(_, trace)| trace.state)
 }
 
-async fn number(store: &Store, query: &str) -> i64 {
-    let row = store.writer.raw().row(query, Vec::new()).await.unwrap().unwrap();
-    row.try_get_by_index(0).unwrap()
-}
-
 #[tokio::test]
 async fn what_is_scheduled_is_stored_and_served_by_nobody_until_it_ran() {
     let store = fresh().await;
@@ -68,7 +63,7 @@ async fn what_is_scheduled_is_stored_and_served_by_nobody_until_it_ran() {
     assert!(open_page(&store, 0, 9, 9_999).await.0.is_empty());
     let counts = store.counts(&hub()).await.unwrap();
     assert_eq!((counts.events, counts.published, counts.open), (1, 0, 0));
-    let rounded = "SELECT unixepoch(scheduled) * 1000 - (SELECT due FROM v1_schedule) FROM event_scheduled";
+    let rounded = "SELECT @ms(scheduled) - (SELECT due FROM v1_schedule) FROM event_scheduled";
     assert!((0..1_000).contains(&number(&store, rounded).await));
 
     let answers = store.commit(vec![run_due(&[("e", 7)])]).await;
@@ -78,7 +73,7 @@ async fn what_is_scheduled_is_stored_and_served_by_nobody_until_it_ran() {
     assert_eq!(store.event(&id("e")).await.unwrap().as_ref(), Some(&ran[0].event), "it happened when it ran");
     let (_, trace) = store.trace(&id("e")).await.unwrap().unwrap();
     assert_eq!((trace.state.as_str(), trace.scheduled, trace.seq), ("orphan", Some(due), Some(7)));
-    assert!(trace.published.unwrap() >= due && trace.hub == Some(hub()));
+    assert!(trace.published.unwrap() >= engines::held(due) && trace.hub == Some(hub()));
     assert_eq!(open_page(&store, 0, 9, 9_999).await.0[0].seq, 7);
     assert_eq!(store.last_seq(&hub()).await.unwrap(), 7);
     let all = "SELECT count(*) FROM event_scheduled s JOIN event_published p USING (event_id) WHERE \
@@ -125,9 +120,8 @@ async fn what_others_scheduled_runs_too() {
     sql(&store, &insert("future", &published("future", "", ""), "2999-01-02 03:04:05")).await;
     let ran = words(&store, vec![run_due(&[("npm", 1), ("bare", 2), ("taken", 3), ("future", 4)])]).await;
     assert_eq!(ran, ["npm:1 bare:2 "], "one of another hub stays there");
-    let publisher =
-        |id| format!("SELECT publisher = '{}' FROM event_published WHERE event_id = '{id}'", "NPM-1");
-    assert_eq!(number(&store, &publisher("npm")).await, 1);
+    let publisher = "SELECT count(*) FROM event_published WHERE event_id = 'npm' AND publisher = 'NPM-1'";
+    assert_eq!(number(&store, publisher).await, 1);
     let (_, trace) = store.trace(&id("bare")).await.unwrap().unwrap();
     assert_eq!((trace.publisher, trace.scheduled), (Some(hub()), Some(1_767_323_045_000)));
     assert_eq!(state(&store, "future").await, "scheduled");
@@ -213,10 +207,11 @@ async fn a_cancel_takes_the_event_along_until_it_ran() {
                 + (SELECT count(*) FROM event_published)";
     assert_eq!(number(&store, left).await, 4, "rows of those that ran or were published");
     // In the form of a deletion's line.
-    let line = "SELECT count(*) FROM log WHERE agent = 'HUB-1' \
-                AND message = 'cancelled: the scheduled event \"e\", by SPOKE-3' \
-                AND error ->> 'by' = 'SPOKE-3' AND error ->> 'id' = 'e' AND error ->> 'count' = 1";
-    assert_eq!(number(&store, line).await, 1);
+    let line = "SELECT @text(error) FROM log WHERE agent = 'HUB-1' \
+                AND message = 'cancelled: the scheduled event \"e\", by SPOKE-3'";
+    let lines = texts(&store, line).await;
+    let line: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+    assert_eq!((lines.len(), line), (1, serde_json::json!({ "by": "SPOKE-3", "id": "e", "count": 1 })));
 }
 
 #[tokio::test]
@@ -250,7 +245,8 @@ async fn a_batch_is_taken_in_the_order_in_which_it_came() {
 #[tokio::test]
 async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_does_not() {
     let folder = tempfile::tempdir().unwrap();
-    let store = file(&in_file(&folder)).await;
+    let config = engines::kept(&folder).await;
+    let store = file(&config).await;
     one(&store, schedule("e", now() - 1)).await.unwrap();
     let transaction = store.writer.begin().await.unwrap();
     assert_eq!(run(&transaction.db(), &[running("e", 7)], &hub()).await.unwrap().len(), 1);
@@ -258,14 +254,14 @@ async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_d
     drop(transaction);
     store.close().await;
 
-    let store = file(&in_file(&folder)).await;
+    let store = file(&config).await;
     assert_eq!(state(&store, "e").await, "scheduled");
     assert_eq!(store.due_page(now(), 9).await.unwrap().0.len(), 1);
     assert_eq!(words(&store, vec![run_due(&[("e", 8)])]).await, ["e:8 "]);
     // And here: nobody was told.
     store.close().await;
 
-    let store = file(&in_file(&folder)).await;
+    let store = file(&config).await;
     assert!(store.due_page(now(), 9).await.unwrap().0.is_empty());
     assert_eq!(words(&store, vec![run_due(&[("e", 9)])]).await, [""]);
     assert_eq!(open_page(&store, 0, 9, 9_999).await.0[0].seq, 8, "consumers get it all the same");
@@ -273,6 +269,9 @@ async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_d
 
 #[tokio::test]
 async fn a_full_database_refuses_schedules_and_runs_what_is_due() {
+    if engines::is_only_for_sqlite("a file that is full") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let store = file(&crate::store::StoreConfig { max_bytes: Some(1 << 20), ..in_file(&folder) }).await;
     one(&store, schedule("e", now() - 1)).await.unwrap();
@@ -290,6 +289,9 @@ async fn a_full_database_refuses_schedules_and_runs_what_is_due() {
 
 #[tokio::test]
 async fn a_locked_database_refuses_a_run_as_retryable() {
+    if engines::is_only_for_sqlite("a lock of a whole file") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let store = file(&in_file(&folder)).await;
     one(&store, schedule("e", now() - 1)).await.unwrap();

@@ -60,9 +60,7 @@ async fn a_refused_batch_leaves_nothing_and_harms_nobody() {
 #[tokio::test]
 async fn a_batch_that_the_database_refuses_is_refused_alone_and_whole() {
     let store = fresh().await;
-    let trigger = "CREATE TRIGGER picky BEFORE INSERT ON event WHEN new.name = 'poison' \
-                   BEGIN SELECT raise(ABORT, 'no poison here'); END";
-    sql(&store, trigger).await;
+    engines::refuse(&store, "event", "new.name = 'poison'", "no poison here").await;
     let poison = Event { name: Name::parse("poison").unwrap(), ..event("poison") };
     let answers = store
         .commit(vec![

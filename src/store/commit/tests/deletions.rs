@@ -37,8 +37,7 @@ fn child(cpid: &str) -> Association {
 }
 
 async fn count(store: &Store, of: &str) -> i64 {
-    let rows = sql::statement(format!("SELECT count(*) FROM {of}"), vec![]);
-    store.readers.query_one_raw(rows).await.unwrap().unwrap().try_get_by_index(0).unwrap()
+    number(store, &format!("SELECT count(*) FROM {of}")).await
 }
 
 #[tokio::test]
@@ -89,29 +88,19 @@ async fn a_log_goes_in_parts_and_what_came_later_stays() {
         rest = left.map(Write::Delete);
     }
     assert_eq!(parts, [10, 10, 6]);
-    let left: Vec<String> = store
-        .readers
-        .query_all_raw(sql::statement("SELECT id FROM event ORDER BY id", vec![]))
-        .await
-        .unwrap()
-        .iter()
-        .map(|row| row.try_get_by_index(0).unwrap())
-        .collect();
-    assert_eq!(left, ["later", "other"]);
+    assert_eq!(texts(&store, "SELECT id FROM event ORDER BY id").await, ["later", "other"]);
     let nothing = deleted(one(&store, delete(log_of("order-9"), 10)).await);
     assert_eq!(nothing, Deleted { gone: Vec::new(), rest: None });
 
-    let rows = sql::statement(
-        "SELECT sum(error ->> 'count'), count(*), min(message), min(agent) FROM log \
-         WHERE error ->> 'by' = 'SPOKE-9' AND error ->> 'pid' = 'order-1'",
-        vec![],
-    );
-    let row = store.readers.query_one_raw(rows).await.unwrap().unwrap();
-    let number = |at| row.try_get_by_index::<i64>(at).unwrap();
-    assert_eq!((number(0), number(1)), (26, 3), "each transaction leaves a line");
-    let message: String = row.try_get_by_index(2).unwrap();
+    let lines = texts(&store, "SELECT @text(error) FROM log WHERE agent = 'HUB-1'").await;
+    let lines: Vec<serde_json::Value> =
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<_> =
+        lines.iter().filter(|line| line["by"] == "SPOKE-9" && line["pid"] == "order-1").collect();
+    assert_eq!(lines.len(), 3, "each transaction leaves a line");
+    assert_eq!(lines.iter().map(|line| line["count"].as_u64().unwrap()).sum::<u64>(), 26);
+    let message = texts(&store, "SELECT message FROM log ORDER BY message").await.swap_remove(0);
     assert_eq!(message, r#"deleted: 10 events of the log "orders" "order-1", by SPOKE-9"#);
-    assert_eq!(row.try_get_by_index::<String>(3).unwrap(), "HUB-1");
 }
 
 #[tokio::test]

@@ -15,8 +15,7 @@ async fn open(store: &Store, key: GroupKey<'_>) -> Vec<(u64, u32, u32)> {
 }
 
 async fn count(store: &Store, of: &str) -> i64 {
-    let rows = sql::statement(format!("SELECT count(*) FROM {of}"), vec![]);
-    store.readers.query_one_raw(rows).await.unwrap().unwrap().try_get_by_index(0).unwrap()
+    number(store, &format!("SELECT count(*) FROM {of}")).await
 }
 
 fn letter(write: Write, event: Event, seq: u64) -> Write {

@@ -36,8 +36,7 @@ fn taken(answer: &Answer) -> (bool, bool, bool) {
 
 async fn consumer(store: &Store, event_id: &str) -> Option<String> {
     let sql = format!("select consumer from event_published where event_id = '{event_id}'");
-    let row = store.writer.raw().query_one_raw(sql::statement(sql, vec![])).await.unwrap().unwrap();
-    row.try_get_by_index(0).unwrap()
+    rows(store, &sql).await[0].try_get_by_index(0).unwrap()
 }
 
 #[tokio::test]
@@ -120,9 +119,11 @@ async fn a_claim_is_ours_until_its_outcome_unless_an_npm_spoke_was_quicker() {
     assert_eq!(consumer(&store, "b").await.as_deref(), Some("NPM-2"));
     one(&store, finish("a", 1, Outcome::Dead)).await.unwrap();
     assert_eq!(one(&store, claim("a", "W-1")).await.unwrap(), Written::Claimed(false), "it has its outcome");
-    let left = "select count(*) from v1_claim";
-    let left = store.writer.raw().query_one_raw(sql::statement(left, vec![])).await.unwrap().unwrap();
-    assert_eq!(left.try_get_by_index::<i64>(0).unwrap(), 0, "claims with an outcome are forgotten");
+    assert_eq!(
+        number(&store, "select count(*) from v1_claim").await,
+        0,
+        "claims with an outcome are forgotten"
+    );
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::{Group, Pattern};
+use crate::store::engine::Engine;
 use crate::wire::{GroupSettings, Redrive};
 
 fn done(answer: Answer) -> Redriven {
@@ -53,14 +54,12 @@ async fn a_redrive_opens_a_new_round_and_keeps_the_old_one() {
     assert_eq!(trace.state, "success");
     let rounds: Vec<_> = trace.groups.iter().map(|group| (group.state.as_str(), group.round)).collect();
     assert_eq!(rounds, [("success", 3), ("success", 3)]);
-    let lines = sql::statement("SELECT message FROM log ORDER BY rowid LIMIT 2", vec![]);
-    let lines = store.readers.query_all_raw(lines).await.unwrap();
-    let lines: Vec<String> = lines.iter().map(|row| row.try_get_by_index(0).unwrap()).collect();
+    let lines = "SELECT message FROM log WHERE message LIKE '%default group%' ORDER BY message";
     assert_eq!(
-        lines,
+        texts(&store, lines).await,
         [
-            r#"redriven: the event "e" in the default group, by SPOKE-9"#,
-            "redriven: 1 events of the default group, by SPOKE-9"
+            "redriven: 1 events of the default group, by SPOKE-9",
+            r#"redriven: the event "e" in the default group, by SPOKE-9"#
         ]
     );
 }
@@ -146,18 +145,21 @@ async fn all_rows(store: &Store) -> Vec<String> {
         "v1_cursor",
         "v1_hub_seq",
     ] {
-        let columns = sql::statement(format!("SELECT name FROM pragma_table_info('{table}')"), vec![]);
-        let columns = store.readers.query_all_raw(columns).await.unwrap();
-        let quoted: Vec<String> = columns
-            .iter()
-            .map(|row| format!("quote({})", row.try_get_by_index::<String>(0).unwrap()))
-            .collect();
-        let rows = sql::statement(format!("SELECT {} FROM {table}", quoted.join("||','||")), vec![]);
-        let rows = store.readers.query_all_raw(rows).await.unwrap();
-        let mut rows: Vec<String> = rows
-            .iter()
-            .map(|row| format!("{table}: {}", row.try_get_by_index::<String>(0).unwrap()))
-            .collect();
+        let row = match engines::engine() {
+            Engine::Sqlite => {
+                let columns = format!("SELECT 'quote(' || name || ')' FROM pragma_table_info('{table}')");
+                texts(store, &columns).await.join("||','||")
+            }
+            Engine::Postgres => format!("CAST({table} AS text)"),
+            Engine::MySql => {
+                let columns = "SELECT concat('quote(', column_name, ')') FROM information_schema.columns \
+                               WHERE table_schema = database() AND table_name = ";
+                let columns = texts(store, &format!("{columns} '{table}'")).await;
+                format!("concat_ws(',', {})", columns.join(","))
+            }
+        };
+        let rows = texts(store, &format!("SELECT {row} FROM {table}")).await;
+        let mut rows: Vec<String> = rows.iter().map(|row| format!("{table}: {row}")).collect();
         rows.sort();
         all.extend(rows);
     }
@@ -176,24 +178,24 @@ async fn each_write_is_done_whole_or_not_at_all_and_once() {
     };
     // Each with the table that it writes last, and whether the same again changes nothing.
     let writes = [
-        (dead(""), "INSERT ON event_published", true),
-        (dead("mail"), "INSERT ON event_published", true),
-        (retry("e", 1, "", (1, 2), AT), "INSERT ON v1_attempt", true),
-        (retry("e", 1, "mail", (1, 2), AT), "INSERT ON v1_attempt", true),
-        (redrive("", Some("d")), "INSERT ON log", true),
-        (redrive("mail", Some("d")), "INSERT ON log", true),
-        (redrive("", None), "INSERT ON log", true),
-        (redrive("mail", None), "INSERT ON log", true),
+        (dead(""), "event_published", true),
+        (dead("mail"), "event_published", true),
+        (retry("e", 1, "", (1, 2), AT), "v1_attempt", true),
+        (retry("e", 1, "mail", (1, 2), AT), "v1_attempt", true),
+        (redrive("", Some("d")), "log", true),
+        (redrive("mail", Some("d")), "log", true),
+        (redrive("", None), "log", true),
+        (redrive("mail", None), "log", true),
         (
             Write::SetGroup { name: "new".into(), settings: GroupSettings::default(), at: AT },
-            "INSERT ON v1_group",
+            "v1_group",
             true,
         ),
-        (Write::Bind(binding("new", "*", "*", 1)), "INSERT ON v1_binding", true),
+        (Write::Bind(binding("new", "*", "*", 1)), "v1_binding", true),
         // The round rises again.
-        (Write::Seek { group: mail(), start_seq: 1, hub: hub(), at: AT, by: by() }, "INSERT ON log", false),
-        (Write::Purge { group: mail(), start_seq: 9, hub: hub(), at: AT, by: by() }, "INSERT ON log", true),
-        (Write::RemoveGroup { group: mail(), hub: hub(), at: AT, by: by(), most: 9 }, "INSERT ON log", true),
+        (Write::Seek { group: mail(), start_seq: 1, hub: hub(), at: AT, by: by() }, "log", false),
+        (Write::Purge { group: mail(), start_seq: 9, hub: hub(), at: AT, by: by() }, "log", true),
+        (Write::RemoveGroup { group: mail(), hub: hub(), at: AT, by: by(), most: 9 }, "log", true),
     ];
     for (write, last, is_once) in writes {
         let store = fresh().await;
@@ -205,12 +207,10 @@ async fn each_write_is_done_whole_or_not_at_all_and_once() {
             one(&store, in_group(finish("d", 2, Outcome::Dead), group, 1, false)).await.unwrap();
         }
         let before = all_rows(&store).await;
-        let trouble =
-            format!("CREATE TRIGGER trouble BEFORE {last} BEGIN SELECT RAISE(ABORT, 'trouble'); END");
-        sql(&store, &trouble).await;
+        engines::refuse(&store, last, "1 = 1", "trouble").await;
         assert_eq!(code_of(&one(&store, write.clone()).await), code::DB_FAULT, "{write:?}");
         assert_eq!(all_rows(&store).await, before, "{write:?}");
-        sql(&store, "DROP TRIGGER trouble").await;
+        engines::allow(&store, last).await;
 
         one(&store, write.clone()).await.unwrap();
         let after = all_rows(&store).await;

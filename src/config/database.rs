@@ -77,7 +77,7 @@ pub struct MysqlSettings {
     pub db: Option<String>,
     /// The server's socket, instead of host and port.
     pub socket_path: Option<PathBuf>,
-    /// What it means that the server's time zone isn't UTC.
+    /// In which zone npm hubs write some times.
     pub npm_time_zone: NpmTimeZone,
 }
 
@@ -124,14 +124,14 @@ fn escaped(text: &str) -> String {
     url
 }
 
-/// What it means that a MySQL server's time zone isn't UTC: npm hubs write some columns in that zone.
+/// In which zone a MySQL server's columns are that the npm stack fills by the time of its sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
 pub enum NpmTimeZone {
-    /// The hub doesn't start: who reads such columns might read them hours off.
+    /// UTC: on a server in another zone the hub doesn't start, since it might read them hours off.
     #[default]
-    Refuse,
-    /// All times are UTC whatever the server says: right where no npm hub uses the database.
     Utc,
+    /// The server's, whatever that is.
+    Server,
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn npms_variables_make_a_url() {
         let url = |mysql: &MysqlSettings| mysql.url().map(|url| url.reveal().to_owned());
-        let mut mysql = MysqlSettings { npm_time_zone: NpmTimeZone::Utc, ..MysqlSettings::default() };
+        let mut mysql = MysqlSettings { npm_time_zone: NpmTimeZone::Server, ..MysqlSettings::default() };
         assert_eq!(url(&mysql), None);
         mysql.port = Some(3307);
         assert_eq!(url(&mysql).unwrap(), "mysql://root:root@localhost:3307/eventflow");

@@ -139,10 +139,10 @@ pub(super) fn file() -> Form<PathBuf> {
     form("FILE", read, |path| path.display().to_string())
 }
 
-const TIME_ZONES: &[(&str, NpmTimeZone)] = &[("refuse", NpmTimeZone::Refuse), ("utc", NpmTimeZone::Utc)];
+const TIME_ZONES: &[(&str, NpmTimeZone)] = &[("utc", NpmTimeZone::Utc), ("server", NpmTimeZone::Server)];
 
 pub(super) fn npm_time_zone() -> Form<NpmTimeZone> {
-    form("refuse|utc", |text| choose(text, TIME_ZONES), |value| chosen(value, TIME_ZONES))
+    form("utc|server", |text| choose(text, TIME_ZONES), |value| chosen(value, TIME_ZONES))
 }
 
 pub(super) fn secret() -> Form<Secret> {

@@ -242,7 +242,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "mysql.npm_time_zone",
         mysql.npm_time_zone,
         form::npm_time_zone(),
-        "Of a server that isn't in UTC, where npm hubs write some times in its zone: refuse to start, or hold all times for UTC"
+        "Zone of the times that npm hubs write by their sessions: utc (a server in another zone is refused), or the server's"
     ),
     setting!("limits.connections", limits.connections, form::count().within(1, 1_000_000), "Links at once"),
     setting!(

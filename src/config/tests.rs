@@ -46,7 +46,7 @@ fn sample(key: &str) -> &'static str {
         "store.url" => "postgres://h/d",
         "mysql.socket_path" => "/run/x",
         "mysql.pass" => "***",
-        "mysql.npm_time_zone" => "utc",
+        "mysql.npm_time_zone" => "server",
         "store.durability" => "relaxed",
         "log.format" => "json",
         "log.level" => "debug",
@@ -340,7 +340,7 @@ fn other_servers_and_nonsense_are_refused() {
 
 #[test]
 fn a_database_server_is_named_by_its_url_or_in_npms_words() {
-    let none = from_variables(&[("EVENTFLOW_MYSQL_NPM_TIME_ZONE", "utc")]).config;
+    let none = from_variables(&[("EVENTFLOW_MYSQL_NPM_TIME_ZONE", "server")]).config;
     assert_eq!((none.server(), none.certificates), (None, CertificateSettings::default()));
     let npm = from_variables(&[("EVENTFLOW_MYSQL_PASS", "pw")]);
     assert_eq!(npm.config.server().unwrap().reveal(), "mysql://root:pw@localhost:3306/eventflow");

@@ -295,8 +295,8 @@ fn store_config(config: &HubConfig, home: &Home) -> Result<StoreConfig, HubError
         readers: config.store.readers,
         writers: config.store.writers,
         npm_time_zone: match config.mysql.npm_time_zone {
-            NpmTimeZone::Refuse => store::NpmTimeZone::Utc,
-            NpmTimeZone::Utc => store::NpmTimeZone::Server,
+            NpmTimeZone::Utc => store::NpmTimeZone::Utc,
+            NpmTimeZone::Server => store::NpmTimeZone::Server,
         },
     })
 }

@@ -223,8 +223,8 @@ pub enum StoreError {
     /// The server's zone isn't UTC.
     #[error(
         "the database {place} is on a server whose time zone is {zone}, where the npm stack writes local times that aren't \
-         what they look like here: set the server's `default_time_zone` to '+00:00', or, if nothing of npm's \
-         uses this database, `mysql.npm_time_zone` to `utc`"
+         what they look like here: set the server's `default_time_zone` to '+00:00', or, if npm's events are there \
+         already, `mysql.npm_time_zone` to `server`"
     )]
     TimeZone {
         /// Which database, without its password.

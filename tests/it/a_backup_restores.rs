@@ -17,7 +17,7 @@ use eventflow::spoke::{Consume, Publish, Spoke, SpokeConfig};
 use sea_orm::{ConnectionTrait, Database};
 use tokio::{sync::mpsc, time::timeout};
 
-use crate::support::{PATIENCE, TestHub, process::Home};
+use crate::support::{PATIENCE, TestHub, engine, process::Home};
 
 /// Runs the command line client with the hub's data folder.
 async fn client(data: &Path, arguments: &[&str]) -> Output {
@@ -49,6 +49,9 @@ async fn publish(spoke: Spoke, stop: Arc<AtomicBool>, acked: mpsc::UnboundedSend
 
 #[tokio::test]
 async fn what_was_acked_before_it_began_is_there_after_a_restore() {
+    if engine::is_only_for_sqlite("on a server its own tools make backups") {
+        return;
+    }
     const BEFORE: usize = 300;
     let home = Home::new();
     let hub = home.start().await;
@@ -102,6 +105,9 @@ async fn what_was_acked_before_it_began_is_there_after_a_restore() {
 
 #[tokio::test]
 async fn a_file_that_is_there_is_kept_unless_forced() {
+    if engine::is_only_for_sqlite("on a server its own tools make backups") {
+        return;
+    }
     let hub = TestHub::start().await;
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("copy.db");
@@ -130,6 +136,9 @@ async fn a_file_that_is_there_is_kept_unless_forced() {
 /// Without its phrase no key of a restored database opens, and the hub says which file is missing.
 #[tokio::test]
 async fn without_the_key_phrase_the_start_says_so() {
+    if engine::is_only_for_sqlite("on a server its own tools make backups") {
+        return;
+    }
     let hub = TestHub::start().await;
     let (id, bundle) = (hub.handle.info().id.clone(), hub.bundle());
     let spoke = hub.spoke().await;
@@ -166,11 +175,30 @@ async fn without_the_key_phrase_the_start_says_so() {
 
 #[tokio::test]
 async fn what_a_killed_hub_left_of_a_backup_is_removed() {
+    if engine::is_only_for_sqlite("on a server its own tools make backups") {
+        return;
+    }
     let folder = TestHub::start().await.stop().await;
     let left = folder.path().join("data/backup-abc");
     fs::create_dir(&left).unwrap();
     fs::write(left.join("copy.db"), "half").unwrap();
     let hub = TestHub::on(folder, |_| {}).await;
     assert!(!left.exists());
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn on_a_server_the_servers_own_tool_is_named() {
+    let Some(server) = engine::server() else {
+        eprintln!("skipped: the embedded database is copied by the hub");
+        return;
+    };
+    let hub = TestHub::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("copy");
+    let output = client(&hub.data(), &["backup", file.to_str().unwrap()]).await;
+    let tool = if server == "postgres" { "pg_dump" } else { "mariadb-dump" };
+    assert!(!output.status.success() && words(&output).contains(tool), "{}", words(&output));
+    assert!(!file.exists());
     hub.stop().await;
 }

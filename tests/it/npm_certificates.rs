@@ -17,13 +17,12 @@ use eventflow::{
     config::{self, CertificateSettings},
     pki::{Bundle, CertificateRow, CertificateRows, Secret, Vault, tls},
     spoke::{Publish, Spoke, SpokeConfig},
-    store::{Place, Store, StoreConfig},
     wire::HubAddress,
 };
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-use crate::support::{Raw, TestHub, config};
+use crate::support::{Raw, TestHub, config, engine};
 
 const PHRASE: &str = "encryptionKey123";
 const ROOT: &str = "EVENTFLOW-ROOT-CA";
@@ -57,7 +56,7 @@ impl Npm {
         let folder = tempfile::tempdir().unwrap();
         let data = config(&folder).data;
         std::fs::create_dir_all(&data).unwrap();
-        let store = Store::open(&StoreConfig::new(Place::File(data.join("eventflow.db")))).await.unwrap();
+        let store = engine::store(&data.join("eventflow.db")).await;
         for row in &self.0 {
             assert!(store.insert(row.clone()).await.unwrap());
         }
@@ -123,7 +122,7 @@ async fn a_hub_uses_what_npm_made_and_makes_the_rest_under_it() {
 
     let database = hub.database();
     let _folder = hub.stop().await;
-    let store = Store::open(&StoreConfig::new(Place::File(database))).await.unwrap();
+    let store = engine::store(&database).await;
     let rows = store.certificates().await.unwrap();
     store.close().await;
     for row in &npm.0 {

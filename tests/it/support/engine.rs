@@ -9,7 +9,7 @@ use std::{
 
 use eventflow::{
     config::{DatabaseUrl, HubConfig, NpmTimeZone},
-    store::{Place, Store, StoreConfig},
+    store::{self, Place, Store, StoreConfig},
 };
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement, Value};
 
@@ -85,7 +85,7 @@ pub fn create(server: String) -> String {
 pub fn settle(config: &mut HubConfig, folder: &Path) {
     if let Some(url) = url(folder) {
         config.store.url = Some(DatabaseUrl::parse(&url).unwrap());
-        config.mysql.npm_time_zone = NpmTimeZone::Utc;
+        config.mysql.npm_time_zone = NpmTimeZone::Server;
     }
 }
 
@@ -99,7 +99,8 @@ pub fn place(file: &Path) -> Place {
 
 /// That database as a store.
 pub async fn store(file: &Path) -> Store {
-    Store::open(&StoreConfig::new(place(file))).await.unwrap()
+    let config = StoreConfig { npm_time_zone: store::NpmTimeZone::Server, ..StoreConfig::new(place(file)) };
+    Store::open(&config).await.unwrap()
 }
 
 /// A connection to it, as any other program has one.

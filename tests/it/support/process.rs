@@ -79,7 +79,7 @@ impl Home {
             command.env_remove(name);
         }
         if let Some(url) = engine::url(self.folder.path()) {
-            command.env("EVENTFLOW_STORE_URL", url).env("EVENTFLOW_MYSQL_NPM_TIME_ZONE", "utc");
+            command.env("EVENTFLOW_STORE_URL", url).env("EVENTFLOW_MYSQL_NPM_TIME_ZONE", "server");
             command.env("EVENTFLOW_CERTIFICATES_ITERATIONS", "1000");
         }
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log()).unwrap();

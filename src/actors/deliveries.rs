@@ -149,6 +149,8 @@ pub struct Deliveries {
     /// Groups that are being changed otherwise, or removed.
     changing: HashSet<Option<GroupName>>,
     removals: Removals,
+    /// Removals that were interrupted.
+    left: Vec<GroupName>,
     /// What waits is being counted.
     counting: bool,
     counted: Counted,
@@ -170,6 +172,8 @@ pub struct Loaded {
     pub default: LoadedGroup,
     /// The others.
     pub named: Vec<(GroupName, LoadedGroup)>,
+    /// Groups that are removed but for what the store has of them yet.
+    pub left: Vec<GroupName>,
     /// The last sequence number that was dispatched.
     pub head: u64,
     /// This start of the hub.
@@ -201,7 +205,7 @@ impl Deliveries {
         journal: Handle<Journal>,
         life: Life,
     ) -> Self {
-        let Loaded { default, named, head, epoch } = loaded;
+        let Loaded { default, named, left, head, epoch } = loaded;
         let shared = Shared {
             tokens: Tokens::after(epoch.saturating_mul(TOKENS_PER_EPOCH)),
             budget: Budget::new(config.link_bytes),
@@ -238,6 +242,7 @@ impl Deliveries {
             making: HashMap::new(),
             changing: HashSet::new(),
             removals: Removals::default(),
+            left,
             counting: false,
             counted: Counted::default(),
             ticks: 0,
@@ -307,6 +312,7 @@ impl Actor for Deliveries {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.run_interval(TICK, Self::tick);
+        self.clean_up(ctx);
         self.count(ctx);
     }
 }

@@ -26,6 +26,8 @@ use crate::{
 const MAILBOX: usize = 4_096;
 /// How long a member of a new core may take to answer.
 const DEADLINE: Duration = Duration::from_secs(5);
+/// Interrupted removals of groups that a start goes on with; the next one takes the rest.
+const MOST_LEFT: usize = 1_000;
 
 /// What each new core is made of.
 #[derive(Debug, Clone)]
@@ -86,7 +88,9 @@ impl CoreParts {
         // Claims of an earlier generation must not fit: their tokens start lower.
         let epoch = epoch.saturating_mul(GENERATIONS).saturating_add(generation);
         let (default, named) = self.groups().await?;
-        let loaded = Loaded { default, named, head, epoch };
+        let left = self.store.removed_groups(MOST_LEFT).await?;
+        let left = left.into_iter().map(Group::from_stored).collect();
+        let loaded = Loaded { default, named, left, head, epoch };
 
         let journal = self.start(ActorKind::Journal, |meter, _| {
             Journal::new(

@@ -72,9 +72,9 @@ fn retrying(groups: &str) -> String {
 /// As [`DeadRows`](super::dead::DeadRows) has them.
 const DEAD: &str = "SELECT seq FROM event_published @index(event_published_failed) WHERE v1_hub = ? AND failed IS NOT NULL AND success IS NULL";
 
-/// The same: what ended before the base round of its group doesn't count.
+/// The same: what ended before the base round of its group doesn't count, nor what is left of a removed one.
 const DEAD_NAMED: &str = "SELECT d.seq FROM v1_outcome d @index(v1_outcome_dead) WHERE d.hub = ? AND d.grp > '' AND d.dead IS NOT NULL \
-    AND d.round >= coalesce((SELECT g.round FROM v1_group g WHERE g.name = d.grp), 1)";
+    AND d.round >= (SELECT g.round FROM v1_group g WHERE g.name = d.grp)";
 
 #[cfg(test)]
 mod tests {

@@ -114,6 +114,30 @@ impl Store {
         rows.iter().map(group).collect()
     }
 
+    /// Names under which outcomes stand though there is no such group: a hub that removed it was killed before it was
+    /// done. At most so many.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn removed_groups(&self, limit: usize) -> Result<Vec<String>, StoreError> {
+        let refused = refused("look for what removed groups have left");
+        let mut left = Vec::new();
+        let mut after = String::new();
+        // From name to name by the index `v1_outcome_round`, however many outcomes each has.
+        while left.len() < limit {
+            let sql = "SELECT o.grp, (SELECT 1 FROM v1_group g WHERE g.name = o.grp) FROM v1_outcome o \
+                       WHERE o.grp > ? ORDER BY o.grp LIMIT 1";
+            let row = self.readers.row(sql, vec![after.as_str().into()]).await.map_err(&refused)?;
+            let Some(row) = row else { break };
+            after = row.try_get_by_index(0).map_err(&refused)?;
+            let is_there = row.try_get_by_index::<Option<i32>>(1).map_err(&refused)?.is_some();
+            if !is_there {
+                left.push(after.clone());
+            }
+        }
+        Ok(left)
+    }
+
     /// Counts what a group's rows tell, on one hub, by their indexes alone.
     ///
     /// # Errors

@@ -140,7 +140,7 @@ async fn read(db: &impl ConnectionTrait, tail: &str, values: Vec<Value>) -> Resu
 }
 
 /// How the named groups stand to these events, and whether any group tries one again. What a redrive, or a group that
-/// began anew, has made history doesn't count; nor does what the default group has there, which is history too.
+/// began anew or was removed, has made history doesn't count; nor does what the default group has there, which is history too.
 async fn group_ends(
     db: &impl ConnectionTrait,
     ids: &[EventId],
@@ -150,8 +150,8 @@ async fn group_ends(
         let events = marks(rounded(piece.len()));
         let sql = format!(
             "SELECT o.event_id, o.grp, o.outcome, o.ended FROM v1_outcome o \
-             LEFT JOIN v1_group g ON g.name = o.grp \
-             WHERE o.event_id IN ({events}) AND o.grp <> '' AND o.round >= coalesce(g.round, 1) \
+             JOIN v1_group g ON g.name = o.grp \
+             WHERE o.event_id IN ({events}) AND o.grp <> '' AND o.round >= g.round \
              AND NOT (o.outcome = 'dead' AND o.dead IS NULL) \
              UNION ALL SELECT r.event_id, r.grp, NULL, NULL FROM v1_retry r WHERE r.event_id IN ({events})"
         );

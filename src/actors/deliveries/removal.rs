@@ -78,6 +78,36 @@ impl Deliveries {
         self.remove_part(name, Some(no), asked, ctx);
     }
 
+    /// Goes on with the removal of groups that a hub was killed in: the store has their outcomes yet. Until they are gone
+    /// there can be no other group of that name.
+    pub(super) fn clean_up(&mut self, ctx: &mut Context<Self>) {
+        for name in std::mem::take(&mut self.left) {
+            self.changing.insert(Some(name.clone()));
+            self.clean_part(name, ctx);
+        }
+    }
+
+    fn clean_part(&mut self, name: Name, ctx: &mut Context<Self>) {
+        let (told, answer) = oneshot::channel();
+        let hub = self.config.hub.clone();
+        let (by, group) = (hub.clone(), name.to_string());
+        let write = Write::RemoveGroup { group, hub, at: now(), by, most: MOST_REMOVED };
+        self.journal.signal(Alter { write, done: told });
+        ctx.spawn(answer.into_actor(self).map(move |answer, deliveries, ctx| match answer {
+            Ok(Ok(Written::Removed { more: true })) => deliveries.clean_part(name, ctx),
+            Ok(Ok(_)) => {
+                tracing::info!(group = %name, "the removal of a group that was interrupted is done");
+                deliveries.changing.remove(&Some(name));
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "what is left of a removed group can't be deleted; trying again");
+                ctx.run_later(TICK, |deliveries, ctx| deliveries.clean_part(name, ctx));
+            }
+            // The journal is gone: the core restarts.
+            Err(_) => {}
+        }));
+    }
+
     /// Deletes what the store has of it, part by part. The first of them decides; until then the group has its number.
     fn remove_part(&mut self, name: Name, no: Option<GroupNo>, asked: Asked, ctx: &mut Context<Self>) {
         self.changing.insert(Some(name.clone()));

@@ -247,3 +247,20 @@ async fn what_a_group_is_not_done_with_is_told() {
     one(&store, redrive("mail", Some("e4"))).await.unwrap();
     assert_eq!(unfinished().await, ["e1 post", "e2 ", "e3 mail", "e4 +mail"]);
 }
+
+#[tokio::test]
+async fn what_a_removed_group_left_is_found_and_counts_for_nobody() {
+    let store = fresh().await;
+    let settings = crate::wire::GroupSettings::default();
+    one(&store, Write::SetGroup { name: "mail".into(), settings, at: AT }).await.unwrap();
+    some(&store, 1..=2).await;
+    for (n, group) in [(1, "mail"), (2, "gone"), (1, "gone too")] {
+        let end = in_group(finish(&format!("e{n}"), n, Outcome::Dead), group, 1, false);
+        one(&store, end).await.unwrap();
+    }
+    assert_eq!(store.removed_groups(10).await.unwrap(), ["gone", "gone too"]);
+    assert_eq!(store.removed_groups(1).await.unwrap(), ["gone"]);
+    assert_eq!(store.census(&hub()).await.unwrap().dead_named, 1, "only that of a group that is there");
+    let trace = store.trace(&id("e2")).await.unwrap().unwrap().1;
+    assert!(trace.groups.is_empty(), "{trace:?}");
+}

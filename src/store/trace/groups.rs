@@ -61,14 +61,21 @@ impl Store {
         };
         let mut wanted: BTreeSet<&str> = trace.seq.into_iter().flat_map(wants).collect();
         let base = |name: &str| bases.get(name).copied().unwrap_or(1);
-        let stands = rows.iter().filter(|(name, rows)| rows.stands(base(name.as_str())));
+        // What a removed group has left isn't its any more.
+        let is_there = |name: &String| name.is_empty() || bases.contains_key(name);
+        let stands = rows.iter().filter(|(name, rows)| is_there(name) && rows.stands(base(name.as_str())));
         wanted.extend(stands.map(|(name, _)| name.as_str()));
         let none = Rows::default();
         for name in wanted.iter().copied().filter(|name| !name.is_empty()).take(GROUPS) {
             all.push(in_named(name, base(name), rows.get(name).unwrap_or(&none)));
         }
         all.truncate(GROUPS);
-        let redriven = rows.iter().flat_map(|(name, rows)| rows.redriven(name)).take(ROUNDS).collect();
+        let redriven = rows
+            .iter()
+            .filter(|(name, _)| is_there(name))
+            .flat_map(|(name, rows)| rows.redriven(name))
+            .take(ROUNDS)
+            .collect();
         Ok((all, redriven))
     }
 

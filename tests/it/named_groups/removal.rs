@@ -1,9 +1,9 @@
 //! A removal that the journal refuses, and one that it takes its time for: consumers hear of it when it is true.
 
-use sea_orm::{ConnectionTrait, DatabaseConnection};
+use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 
 use super::ids;
-use crate::support::{Raw, TestHub, engine};
+use crate::support::{Raw, TestHub, engine, until};
 
 const REMOVE: &str = r#"{"remove":{}}"#;
 
@@ -106,5 +106,43 @@ async fn what_is_settled_while_its_group_is_being_removed_is_lost_with_it() {
         claim(&mut link, &id).await;
     }
     drop(link);
+    hub.stop().await;
+}
+
+/// As a hub leaves it that is killed between the parts of a removal: the group is gone, its outcomes aren't.
+#[tokio::test]
+async fn a_removal_that_a_kill_interrupts_is_forgotten_at_once_and_done_at_the_next_start() {
+    let hub = TestHub::start().await;
+    let (mut link, tokens) = holding(&hub, &ids("a", 2)).await;
+    assert_eq!(link.ask(&["ack", "11", &tokens[0]]).await[0], "ok");
+    let failed = ["nack", "12", &tokens[1], r#"{"reason":"no","final":true}"#];
+    assert_eq!(link.ask(&failed).await[0], "ok");
+    let database = other(&hub).await;
+    for table in ["v1_group", "v1_binding", "v1_cursor"] {
+        let column = if table == "v1_group" { "name" } else { "grp" };
+        let delete = format!("DELETE FROM {table} WHERE {column} = 'billing'");
+        database.execute_unprepared(&delete).await.unwrap();
+    }
+    drop(link);
+    let spoke = hub.spoke().await;
+    for id in ids("a", 2) {
+        let (_, trace) = spoke.show(&id).await.unwrap();
+        assert!(
+            trace.groups.iter().all(|of| of.group.is_none()),
+            "what is left tells of no group: {trace:?}"
+        );
+    }
+    spoke.close().await;
+    database.close().await.unwrap();
+
+    let hub = TestHub::on(hub.stop().await, |_| {}).await;
+    let database = other(&hub).await;
+    until("the rest of the removed group goes", || async {
+        let backend = database.get_database_backend();
+        let left = Statement::from_string(backend, "SELECT 1 FROM v1_outcome WHERE grp = 'billing' LIMIT 1");
+        database.query_one_raw(left).await.unwrap().is_none()
+    })
+    .await;
+    database.close().await.unwrap();
     hub.stop().await;
 }

@@ -4,7 +4,7 @@
 
 use std::{cell::RefCell, sync::Mutex};
 
-use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, Statement};
+use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, Statement, TransactionTrait};
 
 use super::super::{NpmTimeZone, Place, ServerUrl, Store, StoreConfig, engine::Engine};
 
@@ -99,19 +99,18 @@ async fn clear(db: &DatabaseConnection) {
         format!("SELECT concat(table_name, '') FROM information_schema.tables WHERE table_schema = {schema}");
     let tables = db.query_all_raw(Statement::from_string(engine().into(), tables)).await.unwrap();
     let tables: Vec<String> = tables.iter().map(|row| row.try_get_by_index(0).unwrap()).collect();
-    let mut all = vec!["DELETE FROM v1_migration WHERE version > 'm2999'".to_owned()];
-    let tables = tables.into_iter().filter(|table| table != "v1_migration");
-    if is_postgres {
-        let tables: Vec<String> = tables.collect();
-        all.push("DROP FUNCTION IF EXISTS trouble CASCADE".into());
-        all.push(format!("TRUNCATE {} RESTART IDENTITY CASCADE", tables.join(", ")));
-    } else {
-        all.extend(["DROP TRIGGER IF EXISTS trouble".into(), "SET foreign_key_checks = 0".into()]);
-        all.extend(tables.map(|table| format!("DELETE FROM {table}")));
+    // What hangs on events goes with them; hubs are named by what does.
+    let last = |table: &str| (table != "event", table == "hub");
+    let mut tables: Vec<String> = tables.into_iter().filter(|table| table != "v1_migration").collect();
+    tables.sort_by_key(|table| last(table));
+    let trouble =
+        if is_postgres { "FUNCTION IF EXISTS trouble CASCADE" } else { "TRIGGER IF EXISTS trouble" };
+    db.execute_unprepared(&format!("DROP {trouble}")).await.unwrap();
+    let transaction = db.begin().await.unwrap();
+    for rows in tables.into_iter().chain(["v1_migration WHERE version > 'm2999'".to_owned()]) {
+        transaction.execute_unprepared(&format!("DELETE FROM {rows}")).await.unwrap();
     }
-    for text in all {
-        db.execute_unprepared(&text).await.unwrap();
-    }
+    transaction.commit().await.unwrap();
 }
 
 /// With what else the engine needs.

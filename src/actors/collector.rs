@@ -166,9 +166,8 @@ impl Collector {
         }
     }
 
-    /// Counts what was taken, and tells once of what breaks the rules.
+    /// Tells once of what breaks the rules.
     fn tell(&mut self, fates: &[(EventId, Fate)]) {
-        self.metrics.hub().collected.add(taken(fates));
         let mut lines = Vec::new();
         for (id, fate) in fates {
             let Fate::Invalid(reason) = fate else { continue };

@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     GROUP, Plan,
+    cause::Cause,
     journal::{Line, Step},
 };
 
@@ -28,7 +29,7 @@ pub struct Stop {
 /// Longer than a lease, shorter than the hub's patience with a silent link.
 pub const STOPPED: Duration = Duration::from_secs(4);
 /// Within this time after it goes on, a consumer finds what came to it before and while it was stopped, in milliseconds.
-const AWAKE: i64 = 2_000;
+pub const AWAKE: i64 = 2_000;
 
 /// What one consumer process did.
 #[derive(Debug)]
@@ -90,6 +91,8 @@ enum End {
 
 #[derive(Debug, Clone, Copy)]
 struct Handling {
+    /// Whose it was.
+    worker: usize,
     /// When its process wrote down that it has it; if that was stopped just before, when that was: it may have come to it
     /// at any moment since.
     handed: i64,
@@ -105,11 +108,52 @@ struct Handling {
 
 type Handlings = BTreeMap<(String, String), Vec<Handling>>;
 
+/// For how long a consumer surely had an event, begun or not.
+#[derive(Debug, Clone, Copy)]
+struct Holding {
+    worker: usize,
+    /// As [`Handling::handed`].
+    handed: i64,
+    until: i64,
+}
+
+/// An event that two had at once.
+#[derive(Debug)]
+struct Shared<'a> {
+    key: &'a (String, String),
+    first: Holding,
+    second: Holding,
+    cause: Option<Cause>,
+}
+
+impl Handling {
+    /// Whether it ended otherwise than its consumer wanted, though that lived.
+    fn was_taken(&self) -> bool {
+        matches!(self.end, End::Lost | End::InDoubt)
+    }
+
+    /// A nack may be long over when its answer is written down, unlike an ack, after which nobody gets it.
+    fn holding(&self) -> Holding {
+        let until = match self.end {
+            End::Acked | End::Lost | End::InDoubt => self.ended.unwrap_or(self.began),
+            End::Killed => self.killed.unwrap_or(self.began),
+            End::Nacked | End::Open => self.began,
+        };
+        Holding { worker: self.worker, handed: self.handed, until }
+    }
+}
+
+/// The one at this share, in hundredths, of numbers in their order: the nearest rank, so that of few none is left out.
+pub fn rank(sorted: &[i64], share: usize) -> i64 {
+    let at = (sorted.len() * share).div_ceil(100).saturating_sub(1);
+    sorted.get(at).copied().unwrap_or(0)
+}
+
 impl Account {
     /// By group and event, in the order of time.
     fn handlings(&self) -> Handlings {
         let mut all = Handlings::new();
-        for worker in &self.workers {
+        for (at, worker) in self.workers.iter().enumerate() {
             let is_end = |line: &&Line| !matches!(line.step, Step::Handed | Step::Began);
             let ends: HashMap<u64, (Step, i64)> =
                 worker.lines.iter().filter(is_end).map(|line| (line.number, (line.step, line.at))).collect();
@@ -130,7 +174,7 @@ impl Account {
                 // Without that line it isn't proven that it was ever handed out.
                 let handed = handed.get(&line.number).map_or(i64::MAX, |at| worker.since(*at));
                 let (began, attempt) = (line.at, line.attempt);
-                let handling = Handling { handed, began, ended, attempt, end, killed, stale };
+                let handling = Handling { worker: at, handed, began, ended, attempt, end, killed, stale };
                 all.entry((line.group.clone(), line.event.clone())).or_default().push(handling);
             }
         }
@@ -138,15 +182,17 @@ impl Account {
         all
     }
 
-    /// What came to somebody and wasn't begun, by group and event: when it was handed out, as [`Handling::handed`].
-    fn not_begun(&self) -> BTreeMap<(String, String), Vec<i64>> {
-        let mut all: BTreeMap<_, Vec<i64>> = BTreeMap::new();
-        for worker in &self.workers {
+    /// What came to somebody and wasn't begun, by group and event.
+    fn not_begun(&self) -> BTreeMap<(String, String), Vec<Holding>> {
+        let mut all: BTreeMap<_, Vec<Holding>> = BTreeMap::new();
+        for (at, worker) in self.workers.iter().enumerate() {
             let begun = worker.lines.iter().filter(|line| line.step == Step::Began);
             let begun: HashSet<u64> = begun.map(|line| line.number).collect();
             let handed = worker.lines.iter().filter(|line| line.step == Step::Handed);
             for line in handed.filter(|line| !begun.contains(&line.number)) {
-                all.entry((line.group.clone(), line.event.clone())).or_default().push(worker.since(line.at));
+                let until = worker.death.map_or(line.at, |death| death.at);
+                let holding = Holding { worker: at, handed: worker.since(line.at), until };
+                all.entry((line.group.clone(), line.event.clone())).or_default().push(holding);
             }
         }
         all
@@ -182,14 +228,28 @@ impl Account {
             }
             // And nobody gets it any more: who began later had it before.
             let ended = acked.and_then(|at| handlings[at].ended).unwrap_or(i64::MAX);
-            let others = not_begun.get(key).into_iter().flatten();
-            if later.iter().map(|later| later.handed).chain(others.copied()).any(|handed| handed > ended) {
+            let others = not_begun.get(key).into_iter().flatten().map(|other| other.handed);
+            if later.iter().map(|later| later.handed).chain(others).any(|handed| handed > ended) {
                 faults.push(format!("{id} was handed out after its ack in the group {group}: {handlings:?}"));
             }
             if let Some(open) = handlings.iter().find(|handling| handling.end == End::Open) {
                 faults.push(format!("{id} was still being handled in {group} when all was done: {open:?}"));
             }
         }
+        let causeless = handlings.iter().flat_map(|((group, id), all)| {
+            let without =
+                all.iter().filter(|handling| handling.was_taken() && self.cause_of(handling).is_none());
+            without.map(move |handling| {
+                format!("{id} was taken in the group {group} without a cause: {handling:?}")
+            })
+        });
+        faults.extend(causeless);
+        let shared = self.shared(&handlings, &not_begun).into_iter().filter(|shared| shared.cause.is_none());
+        faults.extend(shared.map(|Shared { key: (group, id), first, second, .. }| {
+            format!(
+                "{id} was handed to two at once in the group {group}, without a cause: {first:?}, {second:?}"
+            )
+        }));
         faults.extend(self.idle());
         if let Some(slow) = self.hand_overs().last().filter(|_| self.p99() > 2_000) {
             faults.push(format!("hand-over: p99 {} ms, the longest {slow} ms", self.p99()));
@@ -207,21 +267,51 @@ impl Account {
             ("consumers were killed", deaths, tens),
             ("times the hub was killed", self.hub_kills.len(), tens.div_ceil(6)),
             ("consumers were stopped", self.stops, tens.div_ceil(6)),
-            ("hand-overs were seen", self.hand_overs().len(), tens.div_ceil(2)),
+            ("hand-overs were seen", self.hand_overs().len(), (5 * tens).div_ceil(2)),
         ];
         let idle = least.into_iter().filter(|(_, count, least)| count < least);
         idle.map(|(what, count, least)| format!("{count} {what}, not {least}: the run shows nothing"))
             .collect()
     }
 
-    /// Handlings that brought no outcome, by their ends: each is the reason why its event was handled more than once.
-    fn again(&self) -> BTreeMap<End, usize> {
+    /// Why this one was taken from who had it, or its end left in doubt.
+    fn cause_of(&self, handling: &Handling) -> Option<Cause> {
+        let from = handling.handed.min(handling.began);
+        let to = handling.ended.unwrap_or(handling.began);
+        handling.was_taken().then(|| self.cause(&self.workers[handling.worker], from, to)).flatten()
+    }
+
+    /// What two had at once, with what took it from the first of them before the second got it.
+    fn shared<'a>(
+        &self,
+        handlings: &'a Handlings,
+        not_begun: &BTreeMap<(String, String), Vec<Holding>>,
+    ) -> Vec<Shared<'a>> {
+        let mut all = Vec::new();
+        for (key, handlings) in handlings {
+            let others = not_begun.get(key).into_iter().flatten().copied();
+            let mut holdings: Vec<Holding> = handlings.iter().map(Handling::holding).chain(others).collect();
+            holdings.sort_by_key(|holding| holding.handed);
+            for (at, first) in holdings.iter().enumerate() {
+                let later = holdings[at + 1..].iter().take_while(|later| later.handed < first.until);
+                all.extend(later.map(|second| {
+                    let cause = self.cause(&self.workers[first.worker], first.handed, second.handed);
+                    Shared { key, first: *first, second: *second, cause }
+                }));
+            }
+        }
+        all
+    }
+
+    /// Handlings that brought no outcome, by their ends and what caused them: each is the reason why its event was handled
+    /// more than once.
+    fn again(&self) -> BTreeMap<(End, Option<Cause>), usize> {
         let mut reasons = BTreeMap::new();
         for handlings in self.handlings().values() {
             let brought = handlings.iter().position(|handling| handling.end == End::Acked);
             let brought = brought.unwrap_or(handlings.len() - 1);
             for (_, handling) in handlings.iter().enumerate().filter(|(at, _)| *at != brought) {
-                *reasons.entry(handling.end).or_default() += 1;
+                *reasons.entry((handling.end, self.cause_of(handling))).or_default() += 1;
             }
         }
         reasons
@@ -248,14 +338,13 @@ impl Account {
     }
 
     fn p99(&self) -> i64 {
-        let all = self.hand_overs();
-        all.get(all.len().saturating_sub(1) * 99 / 100).copied().unwrap_or(0)
+        rank(&self.hand_overs(), 99)
     }
 }
 
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut row = |name: &str, value: String| writeln!(f, "{name:>44}  {value}");
+        let mut row = |name: &str, value: String| writeln!(f, "{name:>60}  {value}");
         if let Some(Plan { events, time, seed }) = self.plan {
             row("events, seconds, seed", format!("{events}, {}, {seed}", time.as_secs()))?;
         }
@@ -276,19 +365,28 @@ impl fmt::Display for Account {
             row(&format!("{name}: success"), done.to_string())?;
             row(&format!("{name}: handlings"), begun.to_string())?;
         }
-        for (end, count) in self.again() {
+        for ((end, cause), count) in self.again() {
             let reason = match end {
                 End::Acked => "acked, although it was acked before",
                 End::Nacked => "nacked",
-                End::Lost => "too late, its claim was lost",
-                End::InDoubt => "the link was lost before the answer",
+                End::Lost => "too late",
+                End::InDoubt => "never answered",
                 End::Killed => "its consumer was killed",
                 End::Open => "not ended",
             };
-            row(&format!("handled in vain: {reason}"), count.to_string())?;
+            let cause = cause.map_or(String::new(), |cause| format!(", {cause}"));
+            row(&format!("handled in vain: {reason}{cause}"), count.to_string())?;
+        }
+        let mut shared: BTreeMap<Option<Cause>, usize> = BTreeMap::new();
+        for one in self.shared(&handlings, &self.not_begun()) {
+            *shared.entry(one.cause).or_default() += 1;
+        }
+        for (cause, count) in shared {
+            let cause = cause.map_or("without a cause".to_owned(), |cause| cause.to_string());
+            row(&format!("two had it at once: {cause}"), count.to_string())?;
         }
         let all = self.hand_overs();
-        let at = |part: usize| all.get(all.len().saturating_sub(1) * part / 100).copied().unwrap_or(0);
+        let at = |share: usize| rank(&all, share);
         row("hand-overs after a death", all.len().to_string())?;
         row("hand-over p50, p99, longest", format!("{}, {}, {} ms", at(50), at(99), at(100)))?;
         row("every outcome asked for and known after", format!("{:.1} s", self.settling.as_secs_f64()))

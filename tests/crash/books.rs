@@ -1,8 +1,12 @@
 //! The books themselves, looked at before a run: what is wrong is found, what has its reason isn't.
 
 use crate::{
-    account::{Account, Death, STOPPED, Stop, Worker},
-    journal::{Line, Step},
+    account::{Account, Death, STOPPED, Stop, Worker, rank},
+    consumer::LEASE,
+    journal::{
+        Line,
+        Step::{self, Acked, Began, Handed, InDoubt, Lost},
+    },
 };
 
 /// One worker that has this event, with these steps and their times.
@@ -18,36 +22,93 @@ fn worker(steps: &[(Step, i64)]) -> Worker {
     Worker { lines: steps.iter().map(line).collect(), stops: Vec::new(), death: None }
 }
 
-fn faults(workers: Vec<Worker>) -> String {
+fn account(workers: Vec<Worker>) -> Account {
     let outcomes = [(("-".to_owned(), "e".to_owned()), "success".to_owned())].into();
-    Account { acked: vec!["e".to_owned()], workers, outcomes, ..Account::default() }.faults().join("; ")
+    Account { acked: vec!["e".to_owned()], workers, outcomes, ..Account::default() }
+}
+
+fn faults(workers: Vec<Worker>) -> String {
+    account(workers).faults().join("; ")
 }
 
 /// Judges runs of which it is known what is wrong.
 pub fn check() {
-    use Step::{Acked, Began, Handed, Lost};
-    let acked = || worker(&[(Handed, 10), (Began, 20), (Acked, 30)]);
+    outcomes();
+    causes();
+    let plan = crate::Plan { events: 1, time: std::time::Duration::from_secs(20), seed: 1 };
+    let idle = Account { plan: Some(plan), ..Account::default() }.faults().join("; ");
+    assert!(idle.contains("consumers were killed") && idle.contains("hand-overs"), "{idle}");
+    let ten: Vec<i64> = (1..=10).collect();
+    assert_eq!((rank(&ten, 50), rank(&ten, 99), rank(&[], 99)), (5, 10, 0), "of few the slowest counts");
+    let many: Vec<i64> = (1..=200).collect();
+    assert_eq!((rank(&many, 99), rank(&many, 100)), (198, 200));
+}
+
+fn acked() -> Worker {
+    worker(&[(Handed, 10), (Began, 20), (Acked, 30)])
+}
+
+fn outcomes() {
     assert_eq!(faults(vec![acked()]), "");
-    let late = |handed| worker(&[(Handed, handed), (Began, 40), (Lost, 50)]);
-    assert_eq!(faults(vec![acked(), late(25)]), "", "it was handed out before the ack");
-    assert!(faults(vec![acked(), late(31)]).contains("handed out after its ack"));
+    let late = worker(&[(Handed, 31), (Began, 40), (Lost, 50)]);
+    assert!(faults(vec![acked(), late]).contains("handed out after its ack"));
     let unproven = worker(&[(Began, 40), (Lost, 50)]);
     assert!(faults(vec![acked(), unproven]).contains("handed out after its ack"));
-    let not_begun = |handed| worker(&[(Handed, handed)]);
-    assert_eq!(faults(vec![acked(), not_begun(29)]), "");
-    assert!(faults(vec![acked(), not_begun(31)]).contains("handed out after its ack"));
+    assert!(faults(vec![acked(), worker(&[(Handed, 31)])]).contains("handed out after its ack"));
     // It was stopped with the claim under way to it, and reads it long after.
     let awake = 20 + i64::try_from(STOPPED.as_millis()).unwrap();
     let steps = [(Handed, awake), (Began, awake), (Lost, awake + 1)];
     let stopped = |at| Worker { stops: vec![Stop { at }], ..worker(&steps) };
-    assert_eq!(faults(vec![acked(), stopped(20)]), "");
+    assert_eq!(faults(vec![acked(), stopped(5)]), "");
     assert!(faults(vec![acked(), stopped(31)]).contains("handed out after its ack"));
 
     assert!(faults(vec![acked(), acked()]).contains("acked 2 times"));
     let killed = Worker { death: Some(Death { at: 60 }), ..worker(&[(Handed, 25), (Began, 40)]) };
     assert!(faults(vec![acked(), killed]).contains("handled after its ack"));
     assert!(faults(Vec::new()).contains("handled by nobody"));
-    let plan = crate::Plan { events: 1, time: std::time::Duration::from_secs(20), seed: 1 };
-    let idle = Account { plan: Some(plan), ..Account::default() }.faults().join("; ");
-    assert!(idle.contains("consumers were killed") && idle.contains("hand-overs"), "{idle}");
+}
+
+/// Two have one event: what took it from the first must have happened before the second got it.
+fn causes() {
+    // Both live, nothing happens, and the second ack is refused or never answered.
+    for end in [Lost, InDoubt] {
+        let second = worker(&[(Handed, 25), (Began, 28), (end, 29)]);
+        let both = faults(vec![acked(), second]);
+        assert!(both.contains("handed to two at once") && both.contains("without a cause"), "{both}");
+    }
+    let not_begun = faults(vec![acked(), worker(&[(Handed, 29)])]);
+    assert!(not_begun.contains("handed to two at once"), "{not_begun}");
+
+    let kept = i64::try_from(LEASE.as_millis()).unwrap();
+    // Well after all that has slack, and with other words of its process before.
+    let (from, other) = (20_000, 20_000 + kept);
+    let first = || worker(&[(Handed, from), (Began, from + 1), (Lost, other + 500)]);
+    let second = || worker(&[(Handed, other), (Began, other + 1), (Acked, other + 2)]);
+    let run = |first: Worker, kills: &[(i64, i64)]| {
+        let (hub_kills, hub_back) = kills.iter().copied().unzip();
+        Account { hub_kills, hub_back, ..account(vec![first, second()]) }.faults().join("; ")
+    };
+    assert_eq!(run(first(), &[]), "", "its process was held up until the lease ran out");
+    let busy = || {
+        let mut busy = first();
+        let said = |at| Line { at, number: 2, event: "f".to_owned(), step: Handed, ..busy.lines[0].clone() };
+        let words: Vec<Line> = (1..10).map(|nth| said(from + nth * kept / 8)).collect();
+        busy.lines.splice(2..2, words);
+        busy
+    };
+    let causeless = run(busy(), &[]);
+    assert!(causeless.contains("taken") && causeless.contains("two at once"), "{causeless}");
+    assert_eq!(run(busy(), &[(from + 500, from + 900)]), "", "the hub was killed");
+    for elsewhen in [(from - 9_000, from - 8_000), (other + 600, other + 700)] {
+        assert_eq!(run(busy(), &[elsewhen]), causeless, "before it was handed out, or after all was over");
+    }
+    // That explains the first's end, and not that the second got it before.
+    let after = run(busy(), &[(other + 100, other + 200)]);
+    assert!(!after.contains("taken") && after.contains("two at once"), "{after}");
+    let stopped = |at| Worker { stops: vec![Stop { at }], ..busy() };
+    assert_eq!(run(stopped(from + 500), &[]), "", "it was stopped");
+    assert_eq!(run(stopped(from - 15_000), &[]), causeless, "long before");
+    let others = Worker { stops: vec![Stop { at: from }], ..worker(&[]) };
+    let others = Account { workers: vec![busy(), second(), others], ..account(Vec::new()) }.faults();
+    assert_eq!(others.join("; "), causeless, "the stop of another takes nothing from this one");
 }

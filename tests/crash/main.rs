@@ -1,7 +1,8 @@
 //! A program that kills: publishers and four consumer processes at work for two groups, while consumers and the hub are
 //! killed by `kill -9` and consumers are stopped for longer than their leases, at random moments. At the end each event
 //! must have exactly one outcome in each group, no acked publish may be missing, each event was handled at least once,
-//! and each time that one was handled again must have its reason. What it prints is the account.
+//! and each time that one was handled again must have its reason: of a claim that was taken from a consumer that lived, and
+//! of an event that two had at once, what took it must have happened in that time. What it prints is the account.
 //!
 //! `cargo test --test crash` runs some 20 seconds; `-- --minutes 5` longer, `-- --seed N` repeats the moments of another
 //! run, `-- --events N` changes the work.
@@ -10,6 +11,7 @@
 
 mod account;
 mod books;
+mod cause;
 mod chaos;
 mod consumer;
 #[path = "../it/support/engine.rs"]

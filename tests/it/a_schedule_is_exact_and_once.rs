@@ -366,6 +366,8 @@ async fn a_cancel_holds_before_its_time_and_is_refused_after_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_of_the_scheduler_loses_no_schedule_and_doubles_none() {
     let hub = TestHub::start().await;
+    let spoke = hub.spoke().await;
+    let seen = watch(&spoke).await;
     let mut raw = hub.v1().await;
     let from = now() + 1_000;
     let mut due = BTreeMap::new();
@@ -385,6 +387,12 @@ async fn a_panic_of_the_scheduler_loses_no_schedule_and_doubles_none() {
     }
     let open = || async { hub.handle.metrics().hub.schedules_executed < 150 };
     until("all ran", || async { !open().await }).await;
+    until("a subscriber has all", || async { seen.lock().unwrap().len() == 150 }).await;
+    // What is dispatched now comes after all of them.
+    spoke.publish(Publish::new("alarms", "rang", "p").id("end")).await.unwrap();
+    until("it has the last", || async { seen.lock().unwrap().contains_key("end") }).await;
+    assert!(seen.lock().unwrap().values().all(|times| *times == 1), "a subscriber got one twice");
+    spoke.close().await;
     let database = hub.database();
     let _folder = hub.stop().await;
     println!("3 panics: {}", told(&lateness(&due, &traces(&database, due.keys()).await)));

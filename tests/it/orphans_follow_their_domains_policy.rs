@@ -151,24 +151,27 @@ async fn what_waits_for_a_binding_or_is_held_never_expires() {
 async fn a_consumer_that_comes_while_orphans_expire_gets_each_or_none_of_it() {
     let hub = TestHub::with(expiring).await;
     let spoke = hub.spoke().await;
-    let mut consumers = Vec::new();
-    for round in 0..8 {
-        let domain = format!("short.d{round}");
+    let some = async |round: usize, numbers: std::ops::Range<usize>| {
         let mut later = Vec::new();
-        for number in 0..50 {
-            let publish = Publish::new(domain.clone(), "created", "p").id(format!("e{round}-{number}"));
+        for number in numbers {
+            let publish =
+                Publish::new(format!("short.d{round}"), "created", "p").id(format!("e{round}-{number}"));
             later.push(spoke.publish_later(publish).await.unwrap());
         }
         for publish in later {
             publish.await.unwrap();
         }
-        consumers.push(domain);
+    };
+    for round in 0..8 {
+        some(round, 0..40).await;
     }
-    // They come when the first have expired and the last haven't.
+    // They come when the first have expired, and others were published just before.
     until("the first expire", || async { hub.handle.metrics().hub.outcomes["expired"] > 0 }).await;
     let mut taken = 0;
     let mut running = Vec::new();
-    for domain in consumers {
+    for round in 0..8 {
+        some(round, 40..50).await;
+        let domain = format!("short.d{round}");
         let mut claims = spoke.claims(Consume::new(domain.clone(), "*").credit(200)).await.unwrap();
         publish(&spoke, &domain, &format!("last-{domain}")).await;
         // The last event is newer than all that the binding is offered.
@@ -192,6 +195,7 @@ async fn a_consumer_that_comes_while_orphans_expire_gets_each_or_none_of_it() {
     let of = |state: &str| states.get(state).copied().unwrap_or_default();
     assert_eq!(of("success") + of("expired"), 400, "{states:?}");
     assert_eq!(of("success") + 8, taken, "{states:?}");
+    assert!(of("success") > 0 && of("expired") > 0, "both kinds were there: {states:?}");
     assert_eq!(hub.handle.metrics().hub.claims_lost, 0);
     drop(running);
     spoke.close().await;

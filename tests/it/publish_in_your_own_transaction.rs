@@ -150,14 +150,25 @@ async fn what_was_committed_while_no_hub_was_up_is_found_at_its_start() {
     let app = App::of(&database).await;
     app.write("e1", "COMMIT").await;
     app.write("never", "ROLLBACK").await;
-    for _ in 0..2 {
-        let hub = TestHub::on(tempfile::tempdir().unwrap(), |_| {}).await;
-        hub.stop().await;
-    }
-    let hub = TestHub::on(folder, quick(Duration::ZERO)).await;
+    let look_once = |config: &mut HubConfig| {
+        slow(config);
+        config.collect.age = Duration::ZERO;
+    };
+    let hub = TestHub::on(folder, look_once).await;
+    until("its first look finds it", || async { hub.handle.metrics().hub.collected == 1 }).await;
+    // The starts after it find nothing new.
+    let hub = TestHub::on(hub.stop().await, look_once).await;
+    let spoke = hub.spoke().await;
+    assert_eq!(spoke.nudge_all().await, Ok(0));
+    assert_eq!(hub.handle.metrics().hub.collected, 0);
+    spoke.close().await;
+    let hub = TestHub::on(hub.stop().await, look_once).await;
     let spoke = hub.spoke().await;
     let (consumer, mut seen) = consumed(&spoke).await;
     assert_eq!(seen.recv().await.as_deref(), Some("e1"));
+    until("it has its outcome", || async { hub.handle.metrics().hub.acks == 1 }).await;
+    assert_eq!(states(&spoke, &["e1", "never"]).await, ["published", "unknown"]);
+    assert!(seen.try_recv().is_err(), "once");
     consumer.stop().await.unwrap();
     spoke.close().await;
     hub.stop().await;

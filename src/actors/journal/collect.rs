@@ -97,6 +97,8 @@ pub(super) fn collected(
     let fate = |Collected { id, seq, what }| {
         let fate = match what {
             CollectedAs::Taken(taken) => {
+                // Here, since a collector that restarts meanwhile doesn't hear of it.
+                metrics.collected.inc();
                 dispatch(*taken, seq, told, metrics);
                 Fate::Taken
             }

@@ -7,6 +7,7 @@ mod groups;
 mod model;
 mod npm;
 mod redrives;
+mod sweeps;
 mod trouble;
 
 use sea_orm::ConnectionTrait;

@@ -230,3 +230,67 @@ async fn a_rule_that_somebody_else_broke_rests_and_is_told() {
     assert!(store.recurring_due(i64::MAX, 9).await.unwrap().0.iter().all(|due| due.id == *"b"));
     assert_eq!(number(&store, "SELECT count(*) FROM log WHERE message LIKE '%can''t run%'").await, 1);
 }
+
+/// What a run changes: the schedule, its events and the hub's number.
+async fn stands(store: &Store) -> (i64, i64, i64, i64, u64) {
+    (
+        number(store, "SELECT due FROM v1_recurring").await,
+        number(store, "SELECT ran FROM v1_recurring").await,
+        number(store, "SELECT count(*) FROM event_published").await,
+        number(store, "SELECT count(*) FROM v1_occurrence").await,
+        store.last_seq(&hub()).await.unwrap(),
+    )
+}
+
+/// Crash points: a hub that is killed leaves either nothing of a run or all of it.
+#[tokio::test]
+async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = file(&in_file(&folder)).await;
+    one(&store, recur("a", recurring("@every 60s"), false)).await.unwrap();
+    age(&store, 60_000).await;
+    let before = stands(&store).await;
+    let transaction = store.writer.begin().await.unwrap();
+    let recurred = run::due(transaction.db(), &[name("a")], &[(7, AT)], &hub()).await.unwrap();
+    assert_eq!(recurred[0].ran.len(), 1);
+    // The process ends here: nobody commits.
+    drop(transaction);
+    store.close().await;
+
+    let store = file(&in_file(&folder)).await;
+    assert_eq!(stands(&store).await, before);
+    assert_eq!(ran(&store, &["a"], 8).await[0].ran[0].seq, 8);
+    let after = stands(&store).await;
+    assert_eq!(after, (before.0 + 60_000, 1, 1, 1, 8));
+    // And here: nobody was told.
+    store.close().await;
+
+    let store = file(&in_file(&folder)).await;
+    assert!(ran(&store, &["a"], 9).await.is_empty());
+    assert_eq!(stands(&store).await, after);
+    assert_eq!(open_page(&store, 0, 9, 9_999).await.0[0].seq, 8, "consumers get it all the same");
+}
+
+#[tokio::test]
+async fn a_run_that_fails_in_any_of_its_statements_leaves_nothing() {
+    let store = memory().await;
+    one(&store, recur("a", recurring("@every 60s"), false)).await.unwrap();
+    age(&store, 60_000).await;
+    let before = stands(&store).await;
+    // Of each table that a run writes: none is written without the others.
+    for write in
+        ["UPDATE ON v1_recurring", "INSERT ON event", "INSERT ON event_published", "INSERT ON v1_occurrence"]
+    {
+        let trouble =
+            format!("CREATE TRIGGER trouble BEFORE {write} BEGIN SELECT RAISE(ABORT, 'trouble'); END");
+        sql(&store, &trouble).await;
+        for run in [run(&["a"], 7), extra("a", "x", 7)] {
+            assert_eq!(one(&store, run).await.unwrap_err().code(), code::DB_FAULT, "{write}");
+            assert_eq!(stands(&store).await, before, "{write}");
+        }
+        sql(&store, "DROP TRIGGER trouble").await;
+    }
+    assert_eq!(ran(&store, &["a"], 7).await[0].ran.len(), 1);
+    one(&store, extra("a", "x", 308)).await.unwrap();
+    assert_eq!(stands(&store).await, (before.0 + 60_000, 2, 2, 2, 308));
+}

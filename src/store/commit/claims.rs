@@ -89,7 +89,7 @@ async fn lock(db: &Db<'_>, claims: &[(&EventId, &Uid, i64)]) -> Result<(), DbErr
 fn make(claims: &[(&EventId, &Uid, i64)], engine: Engine) -> Script {
     let mut script = Script::new(engine);
     script.add(
-        &format!(
+        format!(
             "INSERT INTO v1_claim (event_id) SELECT p.event_id FROM event_published p \
              WHERE p.event_id IN ({}) AND p.consumed_spoke IS NULL AND {OPEN} \
              AND NOT EXISTS (SELECT 1 FROM v1_claim c WHERE c.event_id = p.event_id)",

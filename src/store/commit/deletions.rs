@@ -42,7 +42,7 @@ async fn run(db: &Db<'_>, delete: &Delete) -> Result<Result<Deleted, StoreError>
     for piece in pieces(&gone) {
         let mut values: Vec<Value> = piece.iter().map(|gone| gone.id.as_str().into()).collect();
         fill(&mut values, piece.len(), 1);
-        script.add(&format!("DELETE FROM event WHERE id IN ({})", marks(rounded(piece.len()))), values);
+        script.add(format!("DELETE FROM event WHERE id IN ({})", marks(rounded(piece.len()))), values);
     }
     // After them: in a full database it is they that make room for it.
     tell(delete, gone.len(), &mut script);
@@ -62,7 +62,7 @@ async fn find(db: &Db<'_>, delete: &Delete) -> Result<Vec<Gone>, DbErr> {
         Deletion::Event { id } => (format!("{find} e.id = ?"), vec![id.as_str().into()]),
         Deletion::Log { domain, pid } => {
             let mut values: Vec<Value> = vec![domain.as_str().into(), pid.as_str().into()];
-            values.extend(delete.before.map(|before| time::value(before)));
+            values.extend(delete.before.map(time::value));
             values.push(signed(delete.most.saturating_add(1) as u64).into());
             let before = if delete.before.is_some() { "AND e.timestamp < ?" } else { "" };
             let tail =

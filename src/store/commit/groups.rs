@@ -134,7 +134,7 @@ async fn remove(db: &Db<'_>, group: &str, most: usize, told: Told<'_>) -> Result
         [group.into(), group.into()],
     );
     for table in ["v1_retry", "v1_binding", "v1_cursor"] {
-        script.add(&format!("DELETE FROM {table} WHERE grp = ?"), [group.into()]);
+        script.add(format!("DELETE FROM {table} WHERE grp = ?"), [group.into()]);
     }
     script.add("DELETE FROM v1_group WHERE name = ?", [group.into()]);
 
@@ -150,7 +150,7 @@ async fn remove(db: &Db<'_>, group: &str, most: usize, told: Told<'_>) -> Result
             fill(&mut values, piece.len(), 1);
             values.push(group.into());
             let marks = marks(rounded(piece.len()));
-            script.add(&format!("DELETE FROM {table} WHERE event_id IN ({marks}) AND grp = ?"), values);
+            script.add(format!("DELETE FROM {table} WHERE event_id IN ({marks}) AND grp = ?"), values);
         }
     }
     if !more {
@@ -176,7 +176,7 @@ async fn other_attempts(db: &Db<'_>, group: &str, limit: i64, script: &mut Scrip
     for piece in pieces(&ids) {
         let mut values: Vec<Value> = piece.iter().map(|id| (*id).into()).collect();
         fill(&mut values, piece.len(), 1);
-        script.add(&format!("DELETE FROM v1_attempt WHERE id IN ({})", marks(rounded(piece.len()))), values);
+        script.add(format!("DELETE FROM v1_attempt WHERE id IN ({})", marks(rounded(piece.len()))), values);
     }
     Ok(more)
 }

@@ -191,7 +191,7 @@ fn reopen(all: &[Again], script: &mut Script) {
     }
     fill(&mut values, all.len(), 2);
     script.add(
-        &format!(
+        format!(
             "INSERT INTO v1_outcome (event_id, grp, round, hub, seq, outcome, consumer, ended, dead) \
              SELECT p.event_id, '', v.column2, p.v1_hub, p.seq, 'dead', coalesce(p.consumer, ''), p.failed, NULL \
              FROM {} v @join event_published p ON p.event_id = @id(v.column1) WHERE p.failed IS NOT NULL",
@@ -205,7 +205,7 @@ fn reopen(all: &[Again], script: &mut Script) {
     ] {
         let mut values = all.iter().map(|again| again.id.as_str().into()).collect();
         fill(&mut values, all.len(), 1);
-        script.add(&format!("{sql} ({})", marks(rounded(all.len()))), values);
+        script.add(format!("{sql} ({})", marks(rounded(all.len()))), values);
     }
 }
 

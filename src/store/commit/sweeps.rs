@@ -87,7 +87,7 @@ fn remove(sweep: &Sweep, going: &[(Kept, Facts)], script: &mut Script) {
     for piece in pieces(going) {
         let mut values: Vec<Value> = piece.iter().map(|(_, facts)| facts.id.as_str().into()).collect();
         fill(&mut values, piece.len(), 1);
-        script.add(&format!("DELETE FROM event WHERE id IN ({})", marks(rounded(piece.len()))), values);
+        script.add(format!("DELETE FROM event WHERE id IN ({})", marks(rounded(piece.len()))), values);
     }
     // After them: in a full database it is they that make room for it.
     let mut gaps: BTreeMap<&Uid, (u64, u64, u64)> = BTreeMap::new();

@@ -1,5 +1,5 @@
 use super::{
-    super::super::{Store, occurrence_id, tests::*},
+    super::super::{Place, Store, StoreConfig, occurrence_id, tests::*},
     *,
 };
 use crate::{
@@ -251,7 +251,7 @@ async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_d
     age(&store, 60_000).await;
     let before = stands(&store).await;
     let transaction = store.writer.begin().await.unwrap();
-    let recurred = run::due(transaction.db(), &[name("a")], &[(7, AT)], &hub()).await.unwrap();
+    let recurred = run::due(&transaction.db(), &[name("a")], &[(7, AT)], &hub()).await.unwrap();
     assert_eq!(recurred[0].ran.len(), 1);
     // The process ends here: nobody commits.
     drop(transaction);
@@ -273,7 +273,8 @@ async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_d
 
 #[tokio::test]
 async fn a_run_that_fails_in_any_of_its_statements_leaves_nothing() {
-    let store = memory().await;
+    // Triggers in SQLite's words.
+    let store = file(&StoreConfig::new(Place::Memory)).await;
     one(&store, recur("a", recurring("@every 60s"), false)).await.unwrap();
     age(&store, 60_000).await;
     let before = stands(&store).await;

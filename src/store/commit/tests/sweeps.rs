@@ -63,7 +63,7 @@ async fn a_sweep_that_is_cut_off_before_its_commit_leaves_nothing_half_done() {
     }
     let transaction = store.writer.begin().await.unwrap();
     let mut answers = vec![Ok(Written::Done)];
-    super::super::sweeps::write(transaction.db(), &[Write::Sweep(wanted())], &mut answers).await.unwrap();
+    super::super::sweeps::write(&transaction.db(), &[Write::Sweep(wanted())], &mut answers).await.unwrap();
     let Ok(Written::Swept(swept_there)) = &answers[0] else { panic!("{answers:?}") };
     assert_eq!((swept_there.removed.len(), swept_there.expired.len()), (2, 1));
     // The process ends here: nobody commits.

@@ -16,7 +16,7 @@ use std::{
 use eventflow::{
     event::{EventId, code},
     metrics::{ActorKind, Readiness},
-    spoke::{Consume, Delivery, Publish, Schedule, Spoke},
+    spoke::{Consume, Delivery, Publish, Schedule, Since, Spoke},
     wire::Trace,
 };
 use tokio::time::{sleep, timeout};
@@ -75,10 +75,10 @@ fn told(late: &[f64]) -> String {
 /// Who saw which event how often.
 type Seen = Arc<Mutex<BTreeMap<String, usize>>>;
 
-/// Notes what a subscriber gets, over all restarts.
+/// Notes what a subscriber gets, over all restarts and without a gap.
 async fn watch(spoke: &Spoke) -> Seen {
     let seen = Seen::default();
-    let mut subscription = spoke.subscribe("alarms", "*").await.unwrap();
+    let mut subscription = spoke.subscribe_from("alarms", "*", Since::All).await.unwrap();
     let book = seen.clone();
     tokio::spawn(async move {
         while let Some(next) = subscription.next().await {

@@ -153,7 +153,7 @@ impl Store {
             self.writer.run(script).await?;
             return Ok(answers);
         }
-        let transaction = self.writer.begin().await?;
+        let transaction = self.writer.begin_marked().await?;
         match write_all(&transaction.db(), writes, look).await {
             Ok(answers) => {
                 transaction.commit().await?;

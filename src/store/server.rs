@@ -2,8 +2,8 @@
 //!
 //! Each transaction of a hub begins with an update of the hub's own row of `v1_hub_epoch`, which does two things. It is a
 //! *fence*: the row is hit only in the hub's own epoch, which whoever takes the hub's place raises, and that one waits
-//! until a transaction under way has come to its end. And it is a *mark*: it leaves a number there that no other
-//! transaction has. If the connection is lost in a commit, a look at the row tells whether it was one.
+//! until a transaction under way has come to its end. And, if it is the journal's, it is a *mark*: it leaves a number there
+//! that no other transaction has, until the journal's next. If the connection is lost in a commit, a look at the row tells whether it was one.
 
 mod url;
 mod zone;
@@ -138,19 +138,28 @@ impl Writer {
         *self.fence.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(fence);
     }
 
+    /// Begins a transaction within the fence, without a mark: one that somebody tries again if its end isn't known.
     pub(super) async fn begin(&self) -> Result<Transaction<'_>, DbErr> {
+        self.begin_with(None).await
+    }
+
+    /// The same with a mark. There must be one at a time: the next would take the mark away from the one before.
+    pub(super) async fn begin_marked(&self) -> Result<Transaction<'_>, DbErr> {
+        self.begin_with(Some(i64::from_ne_bytes(fastrand::u64(..).to_ne_bytes()))).await
+    }
+
+    async fn begin_with(&self, mark: Option<i64>) -> Result<Transaction<'_>, DbErr> {
         let fence = self.fence.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let Some(Fence { hub, epoch }) = fence else { return self.begin_unfenced().await };
         let transaction = self.start().await?;
-        let mark = i64::from_ne_bytes(fastrand::u64(..).to_ne_bytes());
-        let sql = "UPDATE v1_hub_epoch SET mark = ? WHERE hub_id = ? AND epoch = ?";
+        let sql = "UPDATE v1_hub_epoch SET mark = coalesce(?, mark) WHERE hub_id = ? AND epoch = ?";
         let hit = transaction.run(sql, vec![mark.into(), hub.as_str().into(), epoch.into()]).await?;
         if hit == 0 {
             // A failed end leaves nothing to do: the server rolls back with the connection.
             let _ = transaction.rollback().await;
             return Err(fenced());
         }
-        Ok(Transaction { writer: self, transaction, mark: Some((hub, mark)) })
+        Ok(Transaction { writer: self, transaction, mark: mark.map(|mark| (hub, mark)) })
     }
 
     pub(super) async fn begin_unfenced(&self) -> Result<Transaction<'_>, DbErr> {

@@ -36,6 +36,15 @@ impl Writer {
         }
     }
 
+    /// The same for the journal, which has one at a time: if the connection is lost in its commit, whether it was one is
+    /// found out.
+    pub(super) async fn begin_marked(&self) -> Result<Transaction<'_>, DbErr> {
+        match self {
+            Self::Sqlite(writer) => Ok(Transaction::Sqlite(writer.begin().await?)),
+            Self::Server(writer) => Ok(Transaction::Server(writer.begin_marked().await?)),
+        }
+    }
+
     /// Begins one that isn't fenced: it raises the hub's epoch, or isn't a hub's at all.
     pub(super) async fn begin_unfenced(&self) -> Result<Transaction<'_>, DbErr> {
         match self {
@@ -51,12 +60,12 @@ impl Writer {
         }
     }
 
-    /// Runs a script as one transaction.
+    /// Runs a script of the journal as one transaction.
     pub(super) async fn run(&self, script: Script) -> Result<(), DbErr> {
         match self {
             Self::Sqlite(writer) => writer.run(script).await,
             Self::Server(writer) => {
-                let transaction = writer.begin().await?;
+                let transaction = writer.begin_marked().await?;
                 match script.run(transaction.db()).await {
                     Ok(()) => transaction.commit().await,
                     Err(error) => {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::leases::{Held, Leases};
 use crate::{
-    event::{Event, Fault},
+    event::{Event, Fault, code},
     spoke::{
         Claim, Hold,
         command::{Answering, ClaimId, ConsumeCommand, Failure, Key},
@@ -128,9 +128,13 @@ impl Consumers {
         }
     }
 
-    /// The hub ends it: its binding or its group was removed.
+    /// The hub ends it: its binding or its group was removed. Of a removed group nothing that it holds counts any more: what
+    /// nobody has begun vanishes.
     pub(super) fn ended(&mut self, sub: Sub, fault: Fault) {
         if let Some(key) = self.numbers.get(&sub).copied() {
+            if let Some(entry) = self.all.get(&key).filter(|_| fault.code == code::GROUP_NOT_FOUND) {
+                entry.consume.lane.clear();
+            }
             self.refused(key, fault);
         }
     }

@@ -1,6 +1,12 @@
 //! Groups that are set, sought, purged, unbound and removed.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use eventflow::{
     event::EventId,
@@ -199,6 +205,38 @@ async fn what_is_held_while_its_group_is_sought_counts_from_there_on() {
     assert!(billing.redrive("a001").await.unwrap());
     assert_eq!(take(&mut claims, 1).await, ["a001"]);
     settled(&spoke, "billing").await;
+    spoke.close().await;
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_consumer_of_a_removed_group_has_not_begun_it_never_begins() {
+    let hub = TestHub::start().await;
+    let spoke = hub.spoke().await;
+    let begun = Arc::new(AtomicUsize::new(0));
+    let counter = begun.clone();
+    let (go_on, wait) = tokio::sync::watch::channel(false);
+    let wanted = Consume::new("orders", "created").group("billing").concurrency(1);
+    let mut consumer = spoke
+        .consume(wanted, move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let mut wait = wait.clone();
+            async move { wait.wait_for(|go_on| *go_on).await.map(drop) }
+        })
+        .await
+        .unwrap();
+    publish(&spoke, ids("a", 40)).await;
+    until("it holds many and has begun one", || async {
+        begun.load(Ordering::Relaxed) == 1 && standing(&spoke, "billing").await.in_flight > 20
+    })
+    .await;
+    spoke.group("billing").remove().await.unwrap();
+    // Behind its `ended` on the same link.
+    assert!(spoke.backlog().await.unwrap().iter().all(|group| group.group.is_none()));
+    go_on.send_replace(true);
+    consumer.ended().await;
+    assert_eq!(begun.load(Ordering::Relaxed), 1);
+    assert_eq!(consumer.counts().lost, 1, "what was begun came too late");
     spoke.close().await;
     hub.stop().await;
 }

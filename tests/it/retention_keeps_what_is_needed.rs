@@ -6,7 +6,7 @@ use std::time::Duration;
 use eventflow::{
     config::{DomainPolicy, HubConfig, Keep},
     event::Pattern,
-    spoke::{Consume, Publish, Spoke},
+    spoke::{Consume, GroupChange, Publish, Spoke},
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection};
 use serde_json::Value;
@@ -117,6 +117,7 @@ async fn an_event_stays_while_one_that_answers_it_stays() {
 async fn a_named_group_that_wants_an_event_keeps_it() {
     let hub = TestHub::with(short_lived).await;
     let (spoke, db) = (hub.spoke().await, Npm::of(&hub).await);
+    spoke.group("billing").set(GroupChange::new().max_attempts(3)).await.unwrap();
     db.run(
         "INSERT INTO v1_binding (grp, domain, name, start_seq) VALUES ('billing', 'short.a', '*', 1)",
         &[],

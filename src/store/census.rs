@@ -54,7 +54,7 @@ impl Store {
 
     /// How many rows there are, up to a number, and the lowest `seq` of those.
     async fn count_some(&self, hub: &Uid, rows: &str) -> Result<Retrying, DbErr> {
-        let sql = format!("SELECT count(*), min(some.seq) FROM ({rows} LIMIT ?) some");
+        let sql = format!("SELECT count(*), min(counted.seq) FROM ({rows} LIMIT ?) counted");
         let values = vec![hub.as_str().into(), signed(MOST_COUNTED).into()];
         let Some(row) = self.readers.row(sql, values).await? else {
             return Ok(Retrying::default());

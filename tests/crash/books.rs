@@ -1,7 +1,7 @@
 //! The books themselves, looked at before a run: what is wrong is found, what has its reason isn't.
 
 use crate::{
-    account::{Account, Death, STOPPED, Stop, Worker, rank},
+    account::{Account, Death, STOPPED, Stop, Worker, rank, too_slow},
     consumer::LEASE,
     journal::{
         Line,
@@ -39,6 +39,13 @@ pub fn check() {
     let idle = Account { plan: Some(plan), ..Account::default() }.faults().join("; ");
     assert!(idle.contains("consumers were killed") && idle.contains("hand-overs"), "{idle}");
     let ten: Vec<i64> = (1..=10).collect();
+    assert!(too_slow(&[5, 9_000]).is_none(), "of few one may");
+    assert!(too_slow(&[5, 2_001, 9_000]).is_some() && too_slow(&[5, 10_001]).is_some());
+    let mut many = vec![5; 298];
+    many.extend([2_001; 3]);
+    assert!(too_slow(&many).is_none());
+    many.push(2_001);
+    assert!(too_slow(&many).is_some());
     assert_eq!((rank(&ten, 50), rank(&ten, 99), rank(&[], 99)), (5, 10, 0), "of few the slowest counts");
     let many: Vec<i64> = (1..=200).collect();
     assert_eq!((rank(&many, 99), rank(&many, 100)), (198, 200));

@@ -120,7 +120,7 @@ const TOKENS_PER_EPOCH: u64 = 1 << 36;
 /// - **Role**: chooses, for each group, a consumer for each event that a binding of the group matches, and knows what
 ///   each consumer holds; tells npm links of events once it is known whether one of ours gets them.
 /// - **Owns**: bindings, credit, claims and their leases; windows in memory over what the database holds for each binding
-///   and what is due for a retry; the waits for outcomes; which events npm links were told of.
+///   and what is due for a retry; the waits for outcomes; which events npm links were told of; removals of groups under way.
 /// - **Receives**: [`Consume`], [`Stop`], [`Settle`], [`ChangeGroup`], [`Holders`], [`Standings`], [`AwaitOutcome`],
 ///   [`ForgetOutcome`], [`LinkGone`] from connections; [`Dispatch`], [`Deleted`], [`NpmCame`], [`NpmLeft`] from the registry; [`Recorded`],
 ///   [`Redriven`] and [`Expired`] from the journal; [`HeldOf`] from the keeper; [`Drain`], [`InFlight`], [`Floor`], [`Halt`],

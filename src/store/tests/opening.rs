@@ -191,7 +191,7 @@ async fn a_server_outside_utc_is_refused_unless_it_is_meant() {
         return;
     }
     let error = opened.unwrap_err();
-    assert_eq!(error.code(), code::DB_FAULT);
+    assert_eq!(error.code(), code::INVALID_CONFIG);
     let text = error.to_string();
     assert!(text.contains("+05:30") && text.contains(&place.to_string()), "{text}");
     assert!(text.contains("default_time_zone") && text.contains("mysql.npm_time_zone"), "{text}");

@@ -1,50 +1,67 @@
 //! An application that keeps its orders in the hub's own database: an order and the event that tells of it are committed
-//! together, or neither is. No outbox to drain, no event of an order that was rolled back.
+//! together, or neither is. No outbox to drain, and no event of an order that was rolled back.
+//!
+//! `transaction` uses the SQLite file of a hub in a temporary folder; `transaction URL` an empty database of PostgreSQL, MySQL or
+//! MariaDB.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
+use eventflow::config::DatabaseUrl;
 use eventflow::hub::Hub;
 use eventflow::spoke::{Consume, Spoke, SpokeConfig};
 use sea_orm::{
-    ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, DatabaseTransaction,
-    Statement, TransactionTrait,
+    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
+    TransactionTrait,
+    sea_query::{Expr, Query},
 };
 use tokio::sync::mpsc;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Opens the hub's database as any SQLite client may: with foreign keys on, and patience for the other writer.
-async fn open(database: &std::path::Path) -> Result<DatabaseConnection, Failure> {
-    let mut options = ConnectOptions::new(format!("sqlite://{}", database.display()));
+/// Opens the hub's database as any application may.
+async fn open(url: Option<&str>, folder: &Path) -> Result<DatabaseConnection, Failure> {
+    let file = || format!("sqlite://{}", folder.join("eventflow.db").display());
+    let mut options = ConnectOptions::new(url.map_or_else(file, str::to_owned));
+    // What is set below holds for one connection.
     options.max_connections(1).sqlx_logging(false);
     let database = Database::connect(options).await?;
-    database.execute_unprepared("PRAGMA foreign_keys = ON").await?;
-    database.execute_unprepared("PRAGMA busy_timeout = 5000").await?;
-    database.execute_unprepared("PRAGMA synchronous = FULL").await?;
-    database
-        .execute_unprepared(
-            "CREATE TABLE IF NOT EXISTS shop_order (number TEXT PRIMARY KEY, total INTEGER NOT NULL)",
-        )
-        .await?;
+    let settings: &[&str] = match database.get_database_backend() {
+        // Foreign keys, patience for the other writer, and commits that survive a power cut.
+        DbBackend::Sqlite => {
+            &["PRAGMA foreign_keys = ON", "PRAGMA busy_timeout = 5000", "PRAGMA synchronous = FULL"]
+        }
+        // The times of an event are defaults there, in the zone of whoever inserts it.
+        DbBackend::MySql => &["SET time_zone = '+00:00'"],
+        _ => &[],
+    };
+    let table =
+        "CREATE TABLE IF NOT EXISTS shop_order (number VARCHAR(64) PRIMARY KEY, total INTEGER NOT NULL)";
+    for statement in settings.iter().chain(&[table]) {
+        database.execute_unprepared(statement).await?;
+    }
     Ok(database)
 }
 
 /// Writes an order and its event into the transaction. Returns the event's id.
 async fn order(transaction: &DatabaseTransaction, number: &str, total: u32) -> Result<String, Failure> {
-    let run = async |sql: &str, values: Vec<sea_orm::Value>| {
-        transaction.execute_raw(Statement::from_sql_and_values(DatabaseBackend::Sqlite, sql, values)).await
+    let insert = async |table: &'static str, row: Vec<(&'static str, Expr)>| {
+        let (columns, values): (Vec<_>, Vec<_>) = row.into_iter().unzip();
+        let insert = Query::insert().into_table(table).columns(columns).values_panic(values).to_owned();
+        transaction.execute(&insert).await
     };
     // A stable id: whoever repeats this repeats the same event.
     let id = format!("{number}-created");
     let data = serde_json::json!({ "total": total }).to_string();
-    run("INSERT INTO shop_order (number, total) VALUES (?, ?)", vec![number.into(), total.into()]).await?;
-    run(
-        "INSERT INTO event (id, domain, pid, name, data) VALUES (?, 'orders', ?, 'created', ?)",
-        vec![id.as_str().into(), number.into(), data.into()],
-    )
-    .await?;
-    run("INSERT INTO event_published (event_id, publisher) VALUES (?, 'SHOP')", vec![id.as_str().into()])
-        .await?;
+    insert("shop_order", vec![("number", number.into()), ("total", total.into())]).await?;
+    let event = vec![
+        ("id", id.as_str().into()),
+        ("domain", "orders".into()),
+        ("pid", number.into()),
+        ("name", "created".into()),
+        ("data", data.into()),
+    ];
+    insert("event", event).await?;
+    insert("event_published", vec![("event_id", id.as_str().into()), ("publisher", "SHOP".into())]).await?;
     Ok(id)
 }
 
@@ -54,7 +71,13 @@ async fn main() -> Result<(), Failure> {
     let mut config = eventflow::config::HubConfig { data: folder.clone(), ..Default::default() };
     config.hub.internal_port = 0;
     config.admin.enabled = false;
-    let hub = Hub::builder().config(config).start().await?;
+    let url = std::env::args().nth(1);
+    let hub = Hub::builder().config(config);
+    let hub = match &url {
+        Some(url) => hub.database(DatabaseUrl::parse(url)?),
+        None => hub,
+    };
+    let hub = hub.start().await?;
     let spoke = Spoke::connect(SpokeConfig::from_bundle(hub.bundle())).await?;
     let (handled, mut seen) = mpsc::unbounded_channel();
     let consumer = spoke
@@ -64,7 +87,7 @@ async fn main() -> Result<(), Failure> {
         })
         .await?;
 
-    let database = open(&folder.join("eventflow.db")).await?;
+    let database = open(url.as_deref(), &folder).await?;
     let transaction = database.begin().await?;
     order(&transaction, "order-1", 12).await?;
     transaction.rollback().await?;
@@ -79,9 +102,9 @@ async fn main() -> Result<(), Failure> {
 
     let first = tokio::time::timeout(Duration::from_secs(20), seen.recv()).await?;
     println!("handled {}", first.unwrap_or_default());
-    let orders =
-        database.query_all_raw(Statement::from_string(DatabaseBackend::Sqlite, "SELECT 1 FROM shop_order"));
-    println!("{} order, {} event published", orders.await?.len(), hub.metrics().hub.published);
+    let orders = Query::select().expr(Expr::val(1)).from("shop_order").to_owned();
+    let orders = database.query_all(&orders).await?;
+    println!("{} order, {} event published", orders.len(), hub.metrics().hub.published);
 
     consumer.stop().await?;
     spoke.close().await;

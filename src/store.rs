@@ -80,8 +80,8 @@ pub use standing::Standing;
 pub use sweep::{Sweep, Swept};
 pub use unserved::{Unserved, UnservedKey, UnservedPage};
 pub use write::{
-    AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Recurred, Running, Taken,
-    Write, Written,
+    AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Recurred, Replaced,
+    Running, Taken, Write, Written,
 };
 
 /// Where the database is, and how it is kept.

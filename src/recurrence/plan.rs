@@ -52,8 +52,12 @@ pub fn plan(times: &Times, policy: Policy, due: i64, now: i64, room: usize) -> O
             let left_out = count(times, due, next.unwrap_or(i64::MAX).min(now));
             return Some(Plan { next, left_out, ..Plan::default() });
         }
-        Missed::Once => newest(times, due, now, 1).into(),
-        Missed::All => newest(times, due.max(now.saturating_sub(policy.window_ms)), now, CATCH_UP).into(),
+        // And so it does here, behind the one.
+        Missed::Once => newest(times, due, missed - 1, 1).into(),
+        Missed::All => {
+            let oldest = now.saturating_sub(policy.window_ms).min(missed);
+            newest(times, due.max(oldest), now, CATCH_UP).into()
+        }
     };
     let left_out = count(times, due, runs.first().copied().unwrap_or(now));
     runs.truncate(room.max(1));

@@ -200,6 +200,26 @@ fn missed_times_run_by_their_policy() {
 }
 
 #[test]
+fn what_is_hardly_late_runs_whatever_becomes_of_what_was_missed() {
+    let every = Times::new(Rule::parse("@every 4s", "UTC").unwrap(), 0, None, None);
+    // Away for a minute: 48 s was missed, 52 s to 60 s are late by less than ten seconds.
+    let (mut ran, now) = (Vec::new(), 61_000);
+    for missed in [Missed::Once, Missed::Skip, Missed::All] {
+        let (mut due, mut runs, mut late, mut left_out) = (4_000, Vec::new(), 0, 0);
+        while let Some(plan) = plan(&every, Policy { missed, window_ms: 5_000 }, due, now, 9) {
+            runs.extend(plan.runs);
+            (due, late, left_out) = (plan.next.unwrap(), late + plan.late, left_out + plan.left_out);
+        }
+        assert_eq!(due, 64_000);
+        ran.push((runs, late, left_out));
+    }
+    let recent = vec![52_000, 56_000, 60_000];
+    let once: Vec<_> = std::iter::once(48_000).chain(recent.clone()).collect();
+    // A window shorter than what counts as missed leaves out no more than that.
+    assert_eq!(ran, [(once, 1, 11), (recent.clone(), 0, 12), (recent, 0, 12)]);
+}
+
+#[test]
 fn of_too_many_the_newest_run_and_the_rest_is_counted() {
     let every = Times::new(Rule::parse("@every 1s", "UTC").unwrap(), 0, None, None);
     let policy = Policy { missed: Missed::All, window_ms: 86_400_000 };

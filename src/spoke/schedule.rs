@@ -114,14 +114,51 @@ impl Spoke {
         publish: Publish,
         when: impl Into<Schedule>,
     ) -> Result<Scheduled, ScheduleError> {
-        let due = when.into().due(Timestamp::now())?;
+        self.schedule_in_place_of(None, publish, when.into()).await
+    }
+
+    /// Schedules an event in the place of another one that hasn't run: that one goes and this one comes in one transaction, or
+    /// nothing is done. It may have the same id, to come at another time or with other content. Said again, as after a lost
+    /// link, it changes nothing.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use eventflow::spoke::{Publish, Schedule, Spoke};
+    ///
+    /// # async fn example(spoke: Spoke) -> Result<(), Box<dyn std::error::Error>> {
+    /// let reminder = Publish::new("orders", "reminded", "order-1").id("reminder-1");
+    /// spoke.reschedule("reminder-1", reminder, Schedule::after(Duration::from_secs(7200))).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Spoke::schedule`]; besides `E_EVENTFLOW_SCHEDULE_NOT_FOUND` and `E_EVENTFLOW_SCHEDULE_EXECUTED` as
+    /// [`Spoke::cancel`], and then nothing is scheduled.
+    pub async fn reschedule(
+        &self,
+        old: &str,
+        publish: Publish,
+        when: impl Into<Schedule>,
+    ) -> Result<Scheduled, ScheduleError> {
+        let old = EventId::parse(old).map_err(PublishError::from)?;
+        self.schedule_in_place_of(Some(old), publish, when.into()).await
+    }
+
+    async fn schedule_in_place_of(
+        &self,
+        replaces: Option<EventId>,
+        publish: Publish,
+        when: Schedule,
+    ) -> Result<Scheduled, ScheduleError> {
+        let due = when.due(Timestamp::now())?;
         let (Append { event, expect }, deadline) = publish.check(|| self.new_id())?;
         if expect.is_some() {
             let text = "a schedule takes no `expecting`: how a log ends at its time nobody knows before";
             return Err(PublishError::Refused(Fault::refused(code::UNSUPPORTED, text)).into());
         }
         let id = event.id.clone();
-        match self.write(Write::Schedule { due, event }, deadline).await?.await {
+        match self.write(Write::Schedule { due, event, replaces }, deadline).await?.await {
             Ok(Ok(Answer::Scheduled { due, fresh })) => Ok(Scheduled { id, due, fresh }),
             Ok(Ok(other)) => Err(PublishError::Refused(surprising(&other)).into()),
             Ok(Err(error)) => Err(error.into()),

@@ -13,7 +13,7 @@ use super::{
     command::{Answering, Command, deadline_in},
 };
 use crate::{
-    event::{Append, Fault, NewEvent, code},
+    event::{Append, EventId, Fault, NewEvent, code},
     wire::{Answer, LinkLimits, Req, Request},
 };
 
@@ -25,7 +25,7 @@ const OVERHEAD: usize = 512;
 pub(super) enum Write {
     Publish(Append),
     Persist(Append),
-    Schedule { due: i64, event: NewEvent },
+    Schedule { due: i64, event: NewEvent, replaces: Option<EventId> },
     Batch(Batch),
 }
 
@@ -67,7 +67,7 @@ impl Write {
         match self.clone() {
             Write::Publish(Append { event, expect }) => Request::Publish { req, event, expect },
             Write::Persist(Append { event, expect }) => Request::Persist { req, event, expect },
-            Write::Schedule { due, event } => Request::Schedule { req, due, event },
+            Write::Schedule { due, event, replaces } => Request::Schedule { req, due, event, replaces },
             Write::Batch(batch) => Request::Batch { req, events: batch.into_events() },
         }
     }

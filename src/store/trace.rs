@@ -13,20 +13,23 @@ use super::{
 };
 use crate::{
     event::{Domain, Eid, Event, EventId, Pid, Uid},
-    wire::{Association, Trace},
+    wire::{Association, Attempt, Trace},
 };
 
+/// As long as the error texts of a trace are no longer than that together, in bytes, each is shown whole: more might not
+/// fit into a record, which has up to six bytes for one of them.
+const WHOLE_TEXTS: usize = 128 * 1024;
 /// Associations of one kind that a trace shows.
 const ASSOCIATIONS: u64 = 100;
 
-/// The last attempts of an event in each group, at most 20 of one and 100 in all, so that a trace fits into a record
-/// whatever their texts are. Where that doesn't do for all groups, each is shown its last ones first.
+/// The last attempts of an event, at most 100 in all, so that a trace fits into a record whatever their texts are. Where
+/// that doesn't do for all groups, each is shown its last ones first.
 const ATTEMPTS: &str = "\
     SELECT id, event_id, grp, round, number, consumer, started, ended, reason, error FROM (
         SELECT v1_attempt.*, ROW_NUMBER() OVER (PARTITION BY grp ORDER BY id DESC) AS place
         FROM v1_attempt WHERE event_id = ?
     ) AS placed
-    WHERE place <= 20 ORDER BY place, id DESC LIMIT 100";
+    WHERE place <= 100 ORDER BY place, id DESC LIMIT 100";
 
 impl Store {
     /// The event and what became of it in the default group, as far as the database knows: who of ours has it at
@@ -76,7 +79,7 @@ impl Store {
                 .as_ref()
                 .and_then(|row| row.success.or(row.failed).or(row.orphan))
                 .map(time::millis),
-            attempts: attempts.into_iter().map(|row| AttemptRow::from(row).into()).collect(),
+            attempts: shown(attempts),
             groups: Vec::new(),
             redriven: Vec::new(),
             associations: self.associations(id).await.map_err(refused)?,
@@ -128,6 +131,17 @@ impl Store {
             binding.group.is_empty() && binding.wants(&event.domain, &event.name, unsigned(seq))
         }))
     }
+}
+
+/// With whole error texts, or else of each long one the beginning and the end.
+fn shown(rows: Vec<attempt::Model>) -> Vec<Attempt> {
+    let whole = rows.iter().map(|row| row.error.len()).sum::<usize>() <= WHOLE_TEXTS;
+    let shown = |row: attempt::Model| {
+        let text = whole.then(|| row.error.clone());
+        let attempt = Attempt::from(AttemptRow::from(row));
+        Attempt { error: text.unwrap_or(attempt.error), ..attempt }
+    };
+    rows.into_iter().map(shown).collect()
 }
 
 /// Success before failure: on a shared database the npm stack may have written both.

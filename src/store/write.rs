@@ -195,6 +195,9 @@ pub enum Write {
         due: i64,
         /// Who schedules it.
         publisher: Uid,
+        /// The scheduled event in whose place it comes: that one is cancelled in the same transaction. If it can't be,
+        /// nothing is done, unless this one is scheduled so already.
+        replaces: Option<Replaced>,
     },
     /// Remove a schedule that hasn't run, and its event with it. Answered by [`Written::Cancelled`].
     Cancel {
@@ -340,6 +343,15 @@ impl Write {
     }
 }
 
+/// A scheduled event that another one takes the place of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// Which.
+    pub event_id: EventId,
+    /// The hub that does it, for the `log` table.
+    pub hub: Uid,
+}
+
 /// An event with its place in the sequence of its hub.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
@@ -408,6 +420,8 @@ pub enum Written {
         due: i64,
         /// False: it was scheduled so already.
         fresh: bool,
+        /// Another one has gone for it.
+        replaced: bool,
     },
     /// The schedule is gone, and its event with it.
     Cancelled,

@@ -132,8 +132,7 @@ pub struct Trace {
     pub consumer: Option<Uid>,
     /// When it ended.
     pub ended: Option<i64>,
-    /// Deliveries that ended without success, oldest first: the last 20 of each group, at most 100 in all; of more each
-    /// group's last ones.
+    /// Deliveries that ended without success, oldest first: at most the last 100; of more each group's last ones.
     pub attempts: Vec<Attempt>,
     /// How it stands in each group that wants it, the default one first; at most the first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -191,7 +190,8 @@ pub struct Attempt {
     pub ended: i64,
     /// `nack`, `link lost`, …
     pub reason: String,
-    /// The error text that the consumer gave; of a long one the first 256 and the last 768 bytes.
+    /// The error text that the consumer gave. Where several make more than 128 KiB together: of a long one the first 256
+    /// and the last 768 bytes.
     #[serde(default)]
     pub error: String,
 }

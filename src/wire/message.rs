@@ -243,7 +243,8 @@ pub enum Request {
         /// How the log of its process must end.
         expect: Option<Expect>,
     },
-    /// `schedule, req, due, id, domain, name, pid, rid, data`: published at its time.
+    /// `schedule, req, due, id, domain, name, pid, rid, data`, and `{json}` if it takes another one's place: published at its
+    /// time.
     Schedule {
         /// Request number.
         req: Req,
@@ -251,6 +252,8 @@ pub enum Request {
         due: i64,
         /// The event.
         event: NewEvent,
+        /// The scheduled event in whose place it comes: that one is cancelled in the same transaction, or nothing is done.
+        replaces: Option<EventId>,
     },
     /// `cancel, req, id`: a schedule that hasn't run, and its event with it.
     Cancel {

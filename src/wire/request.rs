@@ -179,7 +179,13 @@ impl Request {
             }
             Self::Nudge { req, ids } if ids.is_empty() => record.number(*req),
             Self::Nudge { req, ids } => record.number(*req).json(ids),
-            Self::Schedule { req, due, event } => new_event(record.number(*req).time(*due), event),
+            Self::Schedule { req, due, event, replaces } => {
+                let record = new_event(record.number(*req).time(*due), event);
+                match replaces {
+                    Some(_) => record.json(&ScheduleOptions { replaces: replaces.clone() }),
+                    None => record,
+                }
+            }
             Self::Batch { req, events } => record.number(*req).json(events),
             Self::Subscribe { req, sub, domain, name, options } => {
                 let record =
@@ -285,11 +291,14 @@ fn read(fields: &Fields<'_>, limits: &ParseLimits) -> Result<Request, Fault> {
             let event = read_event(fields, &[id, domain, name, pid, rid, data], limits)?;
             Request::Persist { req: req(number)?, event, expect }
         }
-        ("schedule", [number, due, event @ ..]) if event.len() == 6 => Request::Schedule {
-            req: req(number)?,
-            due: time("due", due)?,
-            event: read_event(fields, event, limits)?,
-        },
+        ("schedule", &[number, due, id, domain, name, pid, rid, data, ref options @ ..])
+            if options.len() < 2 =>
+        {
+            // First: a separator within the data is a unit too many, not half of them.
+            let replaces = read_replaces(options)?;
+            let event = read_event(fields, &[id, domain, name, pid, rid, data], limits)?;
+            Request::Schedule { req: req(number)?, due: time("due", due)?, event, replaces }
+        }
         ("batch", [number, events]) => {
             Request::Batch { req: req(number)?, events: batch::read(fields, events, limits)? }
         }
@@ -414,6 +423,21 @@ fn read_expect(options: &[&str]) -> Result<Option<Expect>, Fault> {
     match options {
         [] => Ok(None),
         [options, ..] => Ok(json::<PublishOptions>("json", options)?.expect),
+    }
+}
+
+/// What a schedule may say besides its event.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScheduleOptions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replaces: Option<EventId>,
+}
+
+fn read_replaces(options: &[&str]) -> Result<Option<EventId>, Fault> {
+    match options {
+        [] => Ok(None),
+        [options, ..] => Ok(json::<ScheduleOptions>("json", options)?.replaces),
     }
 }
 

@@ -221,11 +221,8 @@ fn later_request() -> impl Strategy<Value = Request> {
             event,
             expect
         }),
-        (req(), any::<i64>(), new_event()).prop_map(|(req, due, event)| Request::Schedule {
-            req,
-            due,
-            event
-        }),
+        (req(), any::<i64>(), new_event(), option::of(text::<EventId>()))
+            .prop_map(|(req, due, event, replaces)| Request::Schedule { req, due, event, replaces }),
         (req(), text()).prop_map(|(req, id)| Request::Cancel { req, id }),
         (req(), text(), "[ -~]{0,80}", 1..=u32::MAX).prop_map(|(req, domain, page, limit)| Request::Pids {
             req,

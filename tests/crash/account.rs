@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::hand_overs::{HandOvers, too_slow};
+pub use self::hand_overs::{HandOvers, too_much_sleep, too_slow};
 use crate::{
     GROUP, Plan,
     cause::Cause,
@@ -254,7 +254,8 @@ impl Account {
             )
         }));
         faults.extend(self.idle());
-        faults.extend(too_slow(&self.hand_overs().took));
+        let hand_overs = self.hand_overs();
+        faults.extend(too_slow(&hand_overs.took).into_iter().chain(too_much_sleep(&hand_overs)));
         faults
     }
 
@@ -365,7 +366,11 @@ impl fmt::Display for Account {
         let HandOvers { took, to_sleepers } = self.hand_overs();
         let at = |share: usize| rank(&took, share);
         row("hand-overs after a death", took.len().to_string())?;
-        row("handed over to somebody who was stopped just then", to_sleepers.to_string())?;
+        let longest = rank(&to_sleepers, 100);
+        row(
+            "to somebody who was stopped just then, longest",
+            format!("{}, {longest} ms", to_sleepers.len()),
+        )?;
         row("hand-over p50, p99, longest", format!("{}, {}, {} ms", at(50), at(99), at(100)))?;
         row("every outcome asked for and known after", format!("{:.1} s", self.settling.as_secs_f64()))
     }

@@ -1,7 +1,7 @@
 //! The books themselves, looked at before a run: what is wrong is found, what has its reason isn't.
 
 use crate::{
-    account::{Account, Death, STOPPED, Stop, Worker, rank, too_slow},
+    account::{Account, Death, HandOvers, STOPPED, Stop, Worker, rank, too_much_sleep, too_slow},
     consumer::LEASE,
     journal::{
         Line,
@@ -134,13 +134,24 @@ fn hand_overs() {
         let all = account(workers).hand_overs();
         (all.took, all.to_sleepers)
     };
-    assert_eq!(run(None), (vec![lease + 200], 0));
+    let slept = lease + 200;
+    assert_eq!(run(None), (vec![slept], vec![]));
     let awake = died - 1_000 + i64::try_from(STOPPED.as_millis()).unwrap();
     let sleeper = |steps: &[(Step, i64)]| Worker { stops: vec![Stop { at: died - 1_000 }], ..worker(steps) };
-    assert_eq!(run(Some(sleeper(&[(Handed, awake), (Began, awake + 1), (Lost, awake + 2)]))), (vec![], 1));
-    assert_eq!(run(Some(sleeper(&[(Handed, awake)]))), (vec![], 1), "not begun");
-    assert_eq!(run(Some(sleeper(&[]))), (vec![lease + 200], 0), "it had something else");
+    assert_eq!(
+        run(Some(sleeper(&[(Handed, awake), (Began, awake + 1), (Lost, awake + 2)]))),
+        (vec![], vec![slept])
+    );
+    assert_eq!(run(Some(sleeper(&[(Handed, awake)]))), (vec![], vec![slept]), "not begun");
+    assert_eq!(run(Some(sleeper(&[]))), (vec![slept], vec![]), "it had something else");
     let killed = |at| Worker { death: Some(Death { at }), ..sleeper(&[]) };
-    assert_eq!(run(Some(killed(died + 500))), (vec![], 1), "killed in its sleep it wrote nothing down");
-    assert_eq!(run(Some(killed(died - 500))), (vec![lease + 200], 0), "dead already");
+    assert_eq!(
+        run(Some(killed(died + 500))),
+        (vec![], vec![slept]),
+        "killed in its sleep it wrote nothing down"
+    );
+    assert_eq!(run(Some(killed(died - 500))), (vec![slept], vec![]), "dead already");
+    let told = |took, to_sleepers| too_much_sleep(&HandOvers { took, to_sleepers }).is_some();
+    assert!(!told(vec![], vec![slept; 9]) && told(vec![5; 9], vec![slept; 10]));
+    assert!(told(vec![5; 90], vec![2_001 + 2 * lease]) && !told(vec![5; 90], vec![2_000 + 2 * lease]));
 }

@@ -245,7 +245,16 @@ fn requests_by_schedule_wait_and_relation() {
     );
     request(
         r#"schedule␟15␟1750000060000␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␞"#,
-        &Request::Schedule { req: 15, due: 1_750_000_060_000, event: new_event() },
+        &Request::Schedule { req: 15, due: 1_750_000_060_000, event: new_event(), replaces: None },
+    );
+    request(
+        r#"schedule␟15␟1750000120000␟01K0EXAMPLE␟orders␟created␟order-1␟␟{"total":12}␟{"replaces":"01K0EXAMPLE"}␞"#,
+        &Request::Schedule {
+            req: 15,
+            due: 1_750_000_120_000,
+            event: new_event(),
+            replaces: Some(id.clone()),
+        },
     );
     request("cancel␟16␟01K0EXAMPLE␞", &Request::Cancel { req: 16, id: id.clone() });
     let log = |golden: &str, query: LogQuery| {

@@ -143,8 +143,7 @@ async fn an_event_that_is_given_up_is_dead_and_the_text_is_kept() {
     assert_eq!(trace.state, "dead");
     assert_eq!(trace.attempts.len(), 1);
     assert_eq!((trace.attempts[0].number, &*trace.attempts[0].reason), (1, "given up"));
-    let shown = format!("{} … {}", &text[..256], &text[text.len() - 768..]);
-    assert_eq!(trace.attempts[0].error, shown, "the beginning and the end are shown");
+    assert_eq!(trace.attempts[0].error, text);
     spoke.close().await;
 
     // Not even a new start offers it again.

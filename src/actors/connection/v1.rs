@@ -85,8 +85,8 @@ impl Connection {
                 self.publish(req, Storing::Persist(Append { event, expect }), gathered);
             }
             Request::Batch { req, events } => self.publish(req, Storing::Batch(events), gathered),
-            Request::Schedule { req, due, event } => {
-                self.publish(req, Storing::Schedule(due, event), gathered);
+            Request::Schedule { req, due, event, replaces } => {
+                self.schedule(req, Storing::Schedule { due, event, replaces }, gathered);
             }
             Request::Cancel { req, id } => self.amend(req, Amendment::Cancel(id), gathered),
             Request::Recur { req, recur } => self.amend(req, Amendment::Recur(recur), gathered),

@@ -18,13 +18,22 @@ use crate::{
 };
 
 impl Connection {
+    /// Takes a schedule; one that takes another's place also takes that away.
+    pub(super) fn schedule(&mut self, req: Req, what: Storing, gathered: &mut Gathered) {
+        if matches!(what, Storing::Schedule { replaces: Some(_), .. }) && !self.config.may_delete {
+            self.outlet.answer(req, Err(not_allowed()));
+        } else {
+            self.publish(req, what, gathered);
+        }
+    }
+
     /// Takes a publish, a batch, a persist or a schedule into the window; a link that goes beyond it is cut.
     pub(super) fn publish(&mut self, req: Req, what: Storing, gathered: &mut Gathered) {
         // The journal gets what the link sent in its order: the changes before it first.
         self.send_changes(std::mem::take(&mut gathered.changes));
         let weight = match &what {
             Storing::Publish(append) | Storing::Persist(append) => append.event.weight(),
-            Storing::Schedule(_, event) => event.weight(),
+            Storing::Schedule { event, .. } => event.weight(),
             Storing::Batch(events) => events.iter().map(|append| append.event.weight()).sum(),
         };
         let welcome = &self.config.welcome.limits;
@@ -50,12 +59,7 @@ impl Connection {
     pub(super) fn amend(&mut self, req: Req, what: Amendment, gathered: &mut Gathered) {
         self.send_publishes(std::mem::take(&mut gathered.publishes));
         if takes_away(&what) && !self.config.may_delete {
-            let fault = Fault::refused(
-                code::NOT_ALLOWED,
-                "this hub lets no spoke delete, cancel, replace or redrive anything: its operator may set \
-                 `spokes.may_delete`",
-            );
-            self.outlet.answer(req, Err(fault));
+            self.outlet.answer(req, Err(not_allowed()));
             return;
         }
         match self.outlet.amendment() {
@@ -96,6 +100,12 @@ impl Connection {
         let sent = self.core.journal.offer(amend);
         self.refuse_all(reqs, sent);
     }
+}
+
+fn not_allowed() -> Fault {
+    let text = "this hub lets no spoke delete, cancel, replace or redrive anything: its operator may set \
+                `spokes.may_delete`";
+    Fault::refused(code::NOT_ALLOWED, text)
 }
 
 fn too_many() -> Fault {

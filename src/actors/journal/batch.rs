@@ -27,7 +27,7 @@ use crate::{
     },
     event::{Append, Event, EventId, Fault, Group, NewEvent, RecurringName, Uid, code},
     metrics::{HubMetrics, Refusal},
-    store::{Binding, Due, Gone, Placed, StoreError, Swept, Write, Written},
+    store::{Binding, Due, Gone, Placed, Replaced, StoreError, Swept, Write, Written},
     wire::{Answer, Published, Req, Token},
 };
 
@@ -431,9 +431,10 @@ pub fn store(what: Storing, publisher: Uid, hub: Uid) -> (Write, usize) {
             let weight = event.weight();
             (Write::Persist(untimed(event), expect), weight)
         }
-        Storing::Schedule(due, event) => {
+        Storing::Schedule { due, event, replaces } => {
             let weight = event.weight();
-            (Write::Schedule { event: untimed(event), due, publisher }, weight)
+            let replaces = replaces.map(|event_id| Replaced { event_id, hub });
+            (Write::Schedule { event: untimed(event), due, publisher, replaces }, weight)
         }
         Storing::Batch(events) => {
             let weight = events.iter().map(|append| append.event.weight()).sum();

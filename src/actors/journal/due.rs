@@ -68,7 +68,10 @@ pub(super) fn scheduled(
     metrics: &HubMetrics,
 ) -> Result<Answer, Fault> {
     match result {
-        Ok(Written::Scheduled { due: at, fresh }) => {
+        Ok(Written::Scheduled { due: at, fresh, replaced }) => {
+            if replaced {
+                metrics.schedules_waiting.dec();
+            }
             if fresh {
                 metrics.schedules_waiting.inc();
                 told.push(due);

@@ -34,8 +34,15 @@ pub enum Storing {
     Publish(Append),
     /// An event, not published.
     Persist(Append),
-    /// An event, to be published at its time, in milliseconds since 1970.
-    Schedule(i64, NewEvent),
+    /// An event, to be published at its time.
+    Schedule {
+        /// In milliseconds since 1970.
+        due: i64,
+        /// The event.
+        event: NewEvent,
+        /// The scheduled event in whose place it comes.
+        replaces: Option<EventId>,
+    },
     /// Several events, published together or not at all.
     Batch(Vec<Append>),
 }

@@ -23,7 +23,7 @@ pub(crate) const WITHOUT_DATE: &str = "schedule needs a date: give --in DURATION
 /// Publish an event at its time.
 ///
 /// Say when by --in or by --at. The hub keeps it; if no hub is up then, it is published at the next start. The id that is printed is what
-/// `eventflow cancel` takes. To schedule the same id, content and date again is harmless.
+/// `eventflow cancel` and --replaces take. To schedule the same id, content and date again is harmless.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow schedule orders reminded --pid order-1 --id reminder-1 --in 1h")]
 pub(crate) struct Schedule {
@@ -39,6 +39,9 @@ pub(crate) struct Schedule {
     /// At this time: 2030-01-31T12:00:00Z, 2030-01-31 (midnight UTC), or milliseconds since 1970
     #[arg(long, value_name = "TIME", value_parser = parse::date, allow_hyphen_values = true)]
     pub(crate) at: Option<Timestamp>,
+    /// In the place of this scheduled event, which may have the same id: both, or nothing
+    #[arg(long, value_name = "ID")]
+    replaces: Option<String>,
     /// How long to try until the hub has it, connecting included
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::duration)]
     pub(crate) timeout: Duration,
@@ -74,11 +77,14 @@ pub(crate) async fn run(
     let Some(when) = arguments.when() else {
         return Err(Failure::new(code::SCHEDULE_INVALID_DATE, WITHOUT_DATE));
     };
-    let Schedule { domain, name, fields, timeout, .. } = arguments;
+    let Schedule { domain, name, fields, replaces, timeout, .. } = arguments;
     let (_, event) = fields.event(&domain, &name)?;
     config.publish_deadline = timeout;
     let spoke = connect::connect(config, &stop).await?;
-    let scheduled = stop.unless_forced(spoke.schedule(event, when)).await?;
+    let scheduled = match replaces {
+        Some(old) => stop.unless_forced(spoke.reschedule(&old, event, when)).await?,
+        None => stop.unless_forced(spoke.schedule(event, when)).await?,
+    };
     spoke.close().await;
     printer.line(&told(&scheduled, printer.style()))?;
     Ok(printer.flush()?)

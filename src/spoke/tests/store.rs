@@ -18,7 +18,7 @@ impl FakeLink {
 
     async fn schedule(&mut self) -> (Req, i64, EventId) {
         match self.request().await {
-            Request::Schedule { req, due, event } => (req, due, event.id),
+            Request::Schedule { req, due, event, .. } => (req, due, event.id),
             other => panic!("expected a schedule: {other:?}"),
         }
     }

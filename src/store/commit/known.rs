@@ -61,6 +61,9 @@ pub(super) enum Plan {
     Duplicate,
 }
 
+/// Two events as they were known.
+pub(super) struct Before([(EventId, Option<State>, Option<NewEvent>); 2]);
+
 /// How late a schedule may come, in milliseconds: as of a try again after a lost link.
 const LATE: i64 = 60_000;
 
@@ -215,6 +218,43 @@ impl Known {
                 *state = State { published: true, due: Some(due), standing, ..*state };
                 Ok(Plan::Schedule)
             }
+        }
+    }
+
+    /// The same in the place of another event, as if that were gone; and what was known before, to
+    /// [undo](Self::undo) it.
+    pub(super) fn schedule_instead(
+        &mut self,
+        old: &EventId,
+        event: &Event,
+        due: i64,
+    ) -> Result<(Plan, Before), StoreError> {
+        let before = Before(
+            [old, &event.id]
+                .map(|id| (id.clone(), self.events.get(id).copied(), self.contents.get(id).cloned())),
+        );
+        // Whoever says it again, as after a lost link, finds his own schedule.
+        let is_there = *old == event.id && self.events.get(old).is_some_and(|state| state.due == Some(due));
+        if !is_there {
+            self.forget(old);
+        }
+        match self.schedule(event, due) {
+            Ok(plan) => Ok((plan, before)),
+            Err(error) => {
+                self.undo(before);
+                Err(error)
+            }
+        }
+    }
+
+    /// Everything is as it was.
+    pub(super) fn undo(&mut self, Before(before): Before) {
+        for (id, state, content) in before {
+            self.put_back(&id, state);
+            match content {
+                Some(content) => self.contents.insert(id, content),
+                None => self.contents.remove(&id),
+            };
         }
     }
 

@@ -12,7 +12,10 @@ pub(super) fn parts(writes: &[Write]) -> Vec<Range<usize>> {
     let mut start = 0;
     for (at, write) in writes.iter().enumerate() {
         match write {
-            Write::Schedule { event, .. } => _ = named.insert(&event.id),
+            Write::Schedule { event, replaces, .. } => {
+                named.insert(&event.id);
+                named.extend(replaces.as_ref().map(|old| &old.event_id));
+            }
             Write::Cancel { event_id, .. } => _ = named.insert(event_id),
             _ => {
                 let names = |id| named.contains(id);

@@ -6,7 +6,7 @@ use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
-        Ran, Running, StoreError, Write, Written,
+        Ran, Replaced, Running, StoreError, Write, Written,
         engine::Ask,
         events::{EVENT, event_of},
         schedules::{DUE, NOW, rounded_up},
@@ -30,11 +30,15 @@ pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer])
     let mut known = Known::read(db, schedules).await?;
     for (write, answer) in writes.iter().zip(answers) {
         match write {
-            Write::Schedule { event, due, publisher } => {
-                *answer = match known.schedule(event, *due) {
-                    Ok(plan) => {
+            Write::Schedule { event, due, publisher, replaces } => {
+                let plan = match replaces {
+                    Some(old) => replace(db, old, &mut known, (event, *due), publisher).await?,
+                    None => known.schedule(event, *due).map(|plan| (plan, false)),
+                };
+                *answer = match plan {
+                    Ok((plan, replaced)) => {
                         insert(db, plan, event, *due, publisher).await?;
-                        Ok(Written::Scheduled { due: *due, fresh: plan != Plan::Duplicate })
+                        Ok(Written::Scheduled { due: *due, fresh: plan != Plan::Duplicate, replaced })
                     }
                     Err(error) => Err(error),
                 };
@@ -89,6 +93,31 @@ async fn insert(db: &Db<'_>, plan: Plan, event: &Event, due: i64, publisher: &Ui
     );
     script.add("INSERT INTO v1_schedule (event_id, due) VALUES (?, ?)", [id(), due.into()]);
     script.run(db).await
+}
+
+/// Judges a schedule that takes another one's place, and cancels that one. Whoever says it again, as after a lost link, finds
+/// his own schedule, and the other one gone.
+async fn replace(
+    db: &Db<'_>,
+    old: &Replaced,
+    known: &mut Known,
+    (event, due): (&Event, i64),
+    by: &Uid,
+) -> Result<Result<(Plan, bool), StoreError>, DbErr> {
+    let Replaced { event_id: old, hub } = old;
+    let (plan, before) = match known.schedule_instead(old, event, due) {
+        Ok((Plan::Duplicate, _)) if *old == event.id => return Ok(Ok((Plan::Duplicate, false))),
+        Ok(judged) => judged,
+        Err(error) => return Ok(Err(error)),
+    };
+    Ok(match cancel(db, old, by, hub, event.timestamp).await? {
+        Ok(_) => Ok((plan, true)),
+        Err(_) if plan == Plan::Duplicate => Ok((plan, false)),
+        Err(error) => {
+            known.undo(before);
+            Err(error)
+        }
+    })
 }
 
 /// The event goes with all that hangs on it. The guard stands in the statement: another hub may run it just now.

@@ -101,9 +101,12 @@ async fn what_somebody_is_to_get_waits() {
     for (at, name) in (1..).zip(["pending", "tried", "claimed", "early"]) {
         one(&store, publish(event(name), at)).await.unwrap();
     }
-    one(&store, Write::Schedule { event: event("scheduled"), due: LATER, publisher: uid("SPOKE-1") })
-        .await
-        .unwrap();
+    one(
+        &store,
+        Write::Schedule { event: event("scheduled"), due: LATER, publisher: uid("SPOKE-1"), replaces: None },
+    )
+    .await
+    .unwrap();
     let all = Policy { keep_orphan: hours(1), expire_after: hours(1), ..an_hour() };
     one(&store, Write::Attempt(attempt("tried", 1))).await.unwrap();
     let claim = Write::Claim { event_id: id("claimed"), consumer: uid("SPOKE-2"), at: AT };

@@ -5,7 +5,7 @@ use super::{
 use crate::{event::Pattern, store::Write, wire::SchedulesQuery};
 
 fn schedule(id_text: &str, due: i64) -> Write {
-    Write::Schedule { event: event(id_text), due, publisher: uid("SPOKE-1") }
+    Write::Schedule { event: event(id_text), due, publisher: uid("SPOKE-1"), replaces: None }
 }
 
 async fn due(store: &Store, until: i64, limit: usize) -> (Vec<String>, bool) {

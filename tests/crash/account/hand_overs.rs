@@ -1,14 +1,15 @@
 //! How long it takes until somebody goes on with what the dead were at.
 
 use super::{AWAKE, Account, Death, Handling, Holding, STOPPED, Stop, Worker};
+use crate::consumer::LEASE;
 
 /// How quickly others went on with what the dead had been at.
 #[derive(Debug, Default)]
 pub struct HandOvers {
     /// In milliseconds, sorted.
     pub took: Vec<i64>,
-    /// How many went to somebody who was stopped at that time.
-    pub to_sleepers: usize,
+    /// The same of those that went to somebody who was stopped at that time, or may have: he was killed in his sleep.
+    pub to_sleepers: Vec<i64>,
 }
 
 /// Whether more than one in a hundred of these hand-overs, in milliseconds and in their order, took longer than 2 s, or any
@@ -18,6 +19,18 @@ pub fn too_slow(sorted: &[i64]) -> Option<String> {
     let longest = sorted.last().copied().unwrap_or(0);
     let is_fault = late > (sorted.len() / 100).max(1) || longest > 10_000;
     is_fault.then(|| format!("hand-over: {late} of {} took over 2 s, the longest {longest} ms", sorted.len()))
+}
+
+/// What went to sleepers may take a lease longer for each; nor may they be most of all.
+pub fn too_much_sleep(all: &HandOvers) -> Option<String> {
+    let HandOvers { took, to_sleepers } = all;
+    let longest = to_sleepers.last().copied().unwrap_or(0);
+    let leases = i64::try_from((2 * LEASE).as_millis()).unwrap();
+    let is_fault = longest > 2_000 + leases || (to_sleepers.len() > 9 && to_sleepers.len() > took.len());
+    is_fault.then(|| {
+        let (slept, all) = (to_sleepers.len(), took.len() + to_sleepers.len());
+        format!("hand-over: {slept} of {all} went to somebody who was stopped, the longest took {longest} ms")
+    })
 }
 
 impl Worker {
@@ -60,13 +73,14 @@ impl Account {
                 if others.filter(had).any(asleep)
                     || self.workers.iter().any(|it| it.died_asleep(killed, next))
                 {
-                    all.to_sleepers += 1;
+                    all.to_sleepers.push(next - killed);
                 } else {
                     all.took.push(next - killed);
                 }
             }
         }
         all.took.sort_unstable();
+        all.to_sleepers.sort_unstable();
         all
     }
 }

@@ -74,6 +74,24 @@ async fn all_that_is_scheduled() {
 }
 
 #[tokio::test]
+async fn replace_a_schedule() {
+    let at = Place::new().await;
+    let reminder = |id: &str| Publish::new("orders", "reminded", "order-1").id(id.to_owned());
+    let hour = Duration::from_secs(3_600);
+    at.spoke.schedule(reminder("e1"), Schedule::after(hour)).await.unwrap();
+    let moved = at.spoke.reschedule("e1", reminder("e1"), Schedule::after(3 * hour)).await.unwrap();
+    assert_eq!((&*moved.id, moved.fresh), ("e1", true));
+    let answer = at.row("replace a schedule", &[("ID", "e1")], "").await.well().value();
+    let waiting = at.spoke.schedules().collect(9).await.unwrap();
+    let ids: Vec<_> = waiting.iter().map(|event| (&*event.id, event.due)).collect();
+    assert_eq!(ids, [(answer["id"].as_str().unwrap(), answer["due"].as_i64().unwrap())]);
+    let error = at.spoke.reschedule("e1", reminder("e2"), Schedule::after(hour)).await.unwrap_err();
+    assert_eq!(error.code(), "E_EVENTFLOW_SCHEDULE_NOT_FOUND");
+    assert_eq!(at.spoke.schedules().collect(9).await.unwrap(), waiting, "nothing was done");
+    at.leave().await;
+}
+
+#[tokio::test]
 async fn cancel_a_schedule() {
     let at = Place::new().await;
     for id in ["e1", "e2"] {

@@ -22,8 +22,8 @@ fn where_events_are_dead_is_told_to_whom_names_no_group() {
         let (_, stderr) = ends(&hub, line, 3, code);
         assert!(stderr.contains("there are dead events in --group billing"), "{line}: {stderr}");
     }
-    for line in ["dead show a", "dead delete a"] {
-        let (_, stderr) = ends(&hub, line, 3, code);
+    for line in ["dead show a", "dead delete a", "dead redrive a"] {
+        let (_, stderr) = ends(&hub, line, 3, "E_EVENTFLOW_NOT_DEAD");
         assert!(stderr.contains("it is dead in --group billing"), "{line}: {stderr}");
     }
     let (_, stderr) = ends(&hub, "dead list --domain parcels --group billing", 3, code);
@@ -31,6 +31,22 @@ fn where_events_are_dead_is_told_to_whom_names_no_group() {
     // The default group has nothing of it.
     let (stdout, _) = run(hub.client(&["show", "a"]), 0);
     assert!(stdout.contains(r#""state":"orphan""#) && stdout.contains(r#""group":"billing","state":"dead""#));
+}
+
+#[test]
+fn what_another_group_isnt_done_with_is_deleted_only_if_that_is_said() {
+    let hub = hub_with_dead_of_billing();
+    let failing =
+        ["consume", "orders", "--group", "mail", "--from", "all", "--exec", "exit 1", "--count", "1"];
+    run(hub.client(&[&failing[..], &["--timeout", "30s"]].concat()), 1);
+    for line in ["dead delete a --group billing", "dead delete --all --group billing --yes"] {
+        let (_, stderr) = ends(&hub, line, 1, "E_EVENTFLOW_NOT_ALLOWED");
+        assert!(stderr.contains(r#"the group "mail" (retrying)"#), "{line}: {stderr}");
+        assert!(stderr.contains("--unfinished"), "{line}: {stderr}");
+    }
+    run(hub.client(&["show", "a"]), 0);
+    ends(&hub, "dead delete --all --group billing --yes --unfinished", 0, "");
+    ends(&hub, "show a", 3, "E_EVENTFLOW_DB_EVENT_NOT_FOUND");
 }
 
 #[test]

@@ -15,7 +15,12 @@ fn now() -> i64 {
 
 /// A schedule that comes now.
 fn schedule(id_text: &str, due: i64) -> Write {
-    Write::Schedule { event: Event { timestamp: now(), ..event(id_text) }, due, publisher: uid("SPOKE-1") }
+    Write::Schedule {
+        event: Event { timestamp: now(), ..event(id_text) },
+        due,
+        publisher: uid("SPOKE-1"),
+        replaces: None,
+    }
 }
 
 fn cancel_of(event_id: &str) -> Write {
@@ -82,6 +87,53 @@ async fn what_is_scheduled_is_stored_and_served_by_nobody_until_it_ran() {
     one(&store, finish("e", 7, Outcome::Success)).await.unwrap();
 }
 
+fn instead(old: &str, write: Write) -> Write {
+    let Write::Schedule { event, due, publisher, .. } = write else { panic!("{write:?}") };
+    let replaces = Some(Replaced { event_id: id(old), hub: hub() });
+    Write::Schedule { event, due, publisher, replaces }
+}
+
+#[tokio::test]
+async fn one_that_takes_anothers_place_does_both_or_nothing_and_once() {
+    let store = fresh().await;
+    let due = now() + 60_000;
+    store.commit(vec![schedule("a", due), schedule("ran", now() - 1), publish(event("p"), 1)]).await;
+    store.commit(vec![run_due(&[("ran", 2)])]).await;
+    let waiting = async || {
+        let waiting = "SELECT event_id FROM v1_schedule v WHERE EXISTS (SELECT 1 FROM event_scheduled s \
+                       WHERE s.event_id = v.event_id AND s.executed IS NULL) ORDER BY 1";
+        texts(&store, waiting).await
+    };
+    let b = || instead("a", schedule("b", due + 1));
+    assert_eq!(words(&store, vec![b()]).await, ["new"]);
+    assert_eq!(words(&store, vec![b(), b()]).await, ["duplicate", "duplicate"], "said again");
+    assert_eq!(waiting().await, ["b"]);
+    assert_eq!(store.schedules_waiting().await.unwrap(), 1);
+
+    // Its own place, with another time and other content; and in one batch with what it takes the place of.
+    assert_eq!(words(&store, vec![instead("b", schedule("b", due + 2))]).await, ["new"]);
+    assert_eq!(words(&store, vec![instead("b", schedule("b", due + 2))]).await, ["duplicate"]);
+    let batch =
+        vec![schedule("c", due), instead("c", schedule("d", due)), instead("d", schedule("d", due + 9))];
+    assert_eq!(words(&store, batch).await, ["new", "new", "new"]);
+    assert_eq!(waiting().await, ["b", "d"]);
+
+    // What can't be done leaves everything as it was.
+    let refused = [
+        (instead("none", schedule("e", due)), code::SCHEDULE_NOT_FOUND),
+        (instead("ran", schedule("e", due)), code::SCHEDULE_EXECUTED),
+        (instead("b", schedule("e", 5)), code::SCHEDULE_INVALID_DATE),
+        (instead("b", schedule("b", 5)), code::SCHEDULE_INVALID_DATE),
+        (instead("b", schedule("d", due)), code::EVENT_CONFLICT),
+        (instead("b", schedule("p", due)), code::EVENT_CONFLICT),
+    ];
+    let (writes, codes): (Vec<_>, Vec<_>) = refused.into_iter().unzip();
+    assert_eq!(words(&store, writes).await, codes);
+    let again = [schedule("b", due + 2), schedule("d", due + 9), instead("b", schedule("b", due + 2))];
+    assert_eq!(words(&store, again.into()).await, ["duplicate"; 3]);
+    assert_eq!(waiting().await, ["b", "d"]);
+}
+
 #[tokio::test]
 async fn each_schedule_runs_once_whoever_tries() {
     let store = fresh().await;
@@ -135,7 +187,7 @@ async fn scheduling_twice_is_once_and_other_times_or_content_conflict() {
     let store = fresh().await;
     let due = now() + 60_000;
     let other = Event { data: Data::parse("2".to_owned()).unwrap(), timestamp: now(), ..event("e") };
-    let other = Write::Schedule { event: other, due, publisher: uid("SPOKE-1") };
+    let other = Write::Schedule { event: other, due, publisher: uid("SPOKE-1"), replaces: None };
     let batch = vec![schedule("e", due), schedule("e", due), schedule("e", due + 1), other.clone()];
     let conflict = code::EVENT_CONFLICT;
     assert_eq!(words(&store, batch).await, ["new", "duplicate", conflict, conflict]);
@@ -156,6 +208,7 @@ async fn scheduling_twice_is_once_and_other_times_or_content_conflict() {
         event: Event { timestamp: now() + 999_999, ..event("ran") },
         due: past,
         publisher: hub(),
+        replaces: None,
     };
     assert_eq!(words(&store, vec![late]).await, ["duplicate"]);
 
@@ -222,7 +275,7 @@ async fn a_batch_is_taken_in_the_order_in_which_it_came() {
     let batch = vec![
         schedule("a", due),
         publish(answers("b", "a"), 1),
-        Write::Schedule { event: answers("c", "b"), due, publisher: hub() },
+        Write::Schedule { event: answers("c", "b"), due, publisher: hub(), replaces: None },
         cancel_of("a"),
         publish(event("a"), 2),
         schedule("d", due),
@@ -236,8 +289,12 @@ async fn a_batch_is_taken_in_the_order_in_which_it_came() {
     assert_eq!(answers[4], fresh(2));
     let others: Vec<_> = [0, 2, 3, 5, 6, 7].iter().map(|at| answers[*at].as_str()).collect();
     assert_eq!(others, ["new", "new", "cancelled", "new", "cancelled", "new"]);
-    let unknown =
-        Write::Schedule { event: Event { rid: Some(id("x")), ..event("y") }, due: AT, publisher: hub() };
+    let unknown = Write::Schedule {
+        event: Event { rid: Some(id("x")), ..event("y") },
+        due: AT,
+        publisher: hub(),
+        replaces: None,
+    };
     assert_eq!(words(&store, vec![unknown]).await, [code::RID_NOT_FOUND]);
 }
 
@@ -281,7 +338,7 @@ async fn a_full_database_refuses_schedules_and_runs_what_is_due() {
             timestamp: now(),
             ..event(id_text)
         };
-        Write::Schedule { event, due: now(), publisher: hub() }
+        Write::Schedule { event, due: now(), publisher: hub(), replaces: None }
     };
     let answers = words(&store, vec![large("a"), run_due(&[("e", 3)]), large("b")]).await;
     assert_eq!(answers, [code::DB_FULL, "e:3 ", code::DB_FULL]);

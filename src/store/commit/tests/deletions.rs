@@ -110,6 +110,7 @@ async fn what_waits_for_its_time_is_in_no_log_and_stays_when_one_goes() {
         event: event(text),
         due: AT.saturating_add(1_000_000_000_000),
         publisher: uid("SPOKE-1"),
+        replaces: None,
     };
     let answers = store.commit(vec![publish(event("published"), 1), schedule("later")]).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");

@@ -94,7 +94,8 @@ async fn a_refused_batch_leaves_the_ends_of_its_logs() {
 #[tokio::test]
 async fn what_is_scheduled_is_in_no_log_and_a_log_that_ran_ahead_is_followed() {
     let store = fresh().await;
-    let schedule = Write::Schedule { event: of("p", "s"), due: AT + 60_000, publisher: hub() };
+    let schedule =
+        Write::Schedule { event: of("p", "s"), due: AT + 60_000, publisher: hub(), replaces: None };
     assert!(one(&store, schedule).await.is_ok());
     assert!(one(&store, expecting(of("p", "a"), 1, Some(Expect::None))).await.is_ok());
     // An hour ahead, as a program's own clock may be, and one of the same moment that has no number.

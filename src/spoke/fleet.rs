@@ -121,7 +121,7 @@ impl Fleet {
     /// A hub is there.
     fn learn(&self, hub: HubAddress, configured: bool) {
         let mut state = self.state();
-        if state.stage != Stage::Open {
+        if state.stage != Stage::Open || !(configured || self.config.discover) {
             return;
         }
         if let Some(known) = state.links.values_mut().find(|link| link.is_of(&hub)) {

@@ -61,6 +61,7 @@ mod retries_back_off;
 mod support;
 mod the_client;
 mod the_database_comes_back;
+mod two_hubs_one_spoke;
 mod wait_sees_what_happened_before;
 mod what_became_of_it;
 mod what_waits_is_counted;

@@ -88,6 +88,8 @@ pub(super) struct QueryCommand {
     pub(super) query: Query,
     /// It was asked on a link that is lost, and may have been done.
     pub(super) again: bool,
+    /// It is for the hub of this link alone.
+    pub(super) bound: bool,
     pub(super) answer: Answering<Found>,
 }
 

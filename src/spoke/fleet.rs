@@ -20,8 +20,11 @@
 
 mod asking;
 mod board;
+mod closing;
 mod crew;
+mod everywhere;
 mod joining;
+mod moving;
 mod parked;
 mod rendezvous;
 mod state;
@@ -36,27 +39,22 @@ use std::{
 };
 
 use tokio::{
-    sync::{
-        Notify,
-        mpsc::{self, error::TrySendError},
-        oneshot,
-    },
-    time::{Instant, timeout_at},
+    sync::{Notify, mpsc},
+    time::Instant,
 };
 
 pub(super) use self::{board::Board, crew::Crew};
 use self::{
     rendezvous::Hub,
-    state::{Home, Link, LinkId, Stage, Standing, State},
+    state::{Link, LinkId, Stage, Standing, State},
 };
 use super::{
-    Drained, SpokeConfig, Status,
+    SpokeConfig, Status,
     backoff::Backoff,
     command::{Command, Key, Port, Remark, closed},
     dial::{self, Connector, Dialer},
     session::Session,
     task::Task,
-    write::WriteCommand,
 };
 use crate::{
     event::{Fault, Position},
@@ -228,28 +226,6 @@ impl Fleet {
         true
     }
 
-    /// The link stands so now. What it can't send goes to others, unless it is alone.
-    fn shift(&self, id: LinkId, standing: Standing, hand_over: impl FnOnce() -> Vec<Command>) {
-        let mut state = self.state();
-        if let Some(link) = state.links.get_mut(&id) {
-            if link.standing == Standing::Up {
-                link.heard_of = Instant::now();
-            }
-            // One that is new is so until its first dial has ended.
-            if link.standing != Standing::New {
-                link.standing = standing;
-            }
-        }
-        // One that is given up isn't among them any more.
-        let others = state.links.keys().any(|other| *other != id);
-        if others && state.stage != Stage::Closing {
-            for command in hand_over() {
-                self.route(&mut state, command);
-            }
-            self.told_parked(&state);
-        }
-    }
-
     /// Every hub refuses this spoke for good: it has ended.
     fn refused(&self, id: LinkId, fault: &Fault) -> bool {
         let mut state = self.state();
@@ -301,57 +277,6 @@ impl Fleet {
         }
     }
 
-    /// Has a command that isn't bound to a link go on where it can.
-    fn route(&self, state: &mut State, command: Command) {
-        match state.home(&command) {
-            Home::Link(port) => port.post(command),
-            Home::Nowhere => {
-                let Some(due) = state.parked.push(command) else { return };
-                if std::mem::replace(&mut state.reaping, true) {
-                    self.sooner.notify_one();
-                } else {
-                    tokio::spawn(parked::reap(self.me.clone(), self.sooner.clone(), due));
-                }
-            }
-        }
-    }
-
-    fn told_parked(&self, state: &State) {
-        self.board.parked(state.parked.writes());
-    }
-
-    /// Hands a publish over, once its link has room for it. The error: the spoke is closed.
-    pub(super) async fn write(&self, write: WriteCommand) -> Result<(), ()> {
-        let mut command = Command::Write(write);
-        loop {
-            let port = {
-                let mut state = self.state();
-                match state.home(&command) {
-                    Home::Nowhere if state.is_over() => return Err(()),
-                    Home::Nowhere => {
-                        self.route(&mut state, command);
-                        self.told_parked(&state);
-                        return Ok(());
-                    }
-                    Home::Link(port) => match port.commands.try_send(command) {
-                        Ok(()) => return Ok(()),
-                        Err(TrySendError::Full(back)) => {
-                            command = back;
-                            port
-                        }
-                        Err(TrySendError::Closed(_)) => return Err(()),
-                    },
-                }
-            };
-            let Ok(permit) = port.commands.reserve().await else { continue };
-            let state = self.state();
-            if matches!(state.home(&command), Home::Link(home) if Arc::ptr_eq(&home, &port)) {
-                permit.send(command);
-                return Ok(());
-            }
-        }
-    }
-
     pub(super) fn remark(&self, remark: Remark) {
         let mut state = self.state();
         match &remark {
@@ -362,53 +287,6 @@ impl Fleet {
         for link in state.links.values() {
             link.port.remark(remark);
         }
-    }
-
-    /// Brings all that is under way to its end; says what was left.
-    pub(super) async fn close(&self) -> Drained {
-        let by = Instant::now() + self.config.close_deadline;
-        if self.stop_consumers() {
-            // With a link nothing is parked.
-            let idle = |status: &Status| {
-                status.claims_held == 0 && (status.hub.is_some() || status.publishes_waiting == 0)
-            };
-            // What is left at the deadline is counted below.
-            let _ = timeout_at(by, self.board.when(idle)).await;
-        }
-        let (ports, mut drained) = {
-            let mut state = self.state();
-            state.stage = Stage::Closing;
-            let ports: Vec<_> = state.links.values().map(|link| link.port.clone()).collect();
-            (ports, state.parked.close(&closed()))
-        };
-        let mut answers = Vec::new();
-        for port in ports {
-            let (answer, answered) = oneshot::channel();
-            // Behind what was published before. One that has ended needs no word.
-            let _ = port.commands.send(Command::Close { by, answer }).await;
-            answers.push(answered);
-        }
-        for answered in answers {
-            // One that has ended before has nothing left.
-            let left = answered.await.unwrap_or_default();
-            drained.publishes += left.publishes;
-            drained.claims += left.claims;
-            drained.requests += left.requests;
-        }
-        drained
-    }
-
-    /// With several links consumers are stopped on all before any of them ends, since a handler may publish anywhere.
-    fn stop_consumers(&self) -> bool {
-        let mut state = self.state();
-        if state.links.len() < 2 || state.stage != Stage::Open {
-            return false;
-        }
-        state.stage = Stage::Stopping;
-        for key in std::mem::take(&mut state.consumers).into_keys() {
-            state.links.values().for_each(|link| link.port.remark(Remark::Consumer(key)));
-        }
-        true
     }
 
     /// Why the spoke is closed.
@@ -434,16 +312,5 @@ impl Fleet {
 impl fmt::Debug for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fleet").field("status", &self.board.status()).finish_non_exhaustive()
-    }
-}
-
-/// Every handle is gone: what they left behind is brought to its end by the links.
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let parked = state.parked.take();
-        if let Some(link) = state.links.values().next() {
-            parked.into_iter().for_each(|command| link.port.post(command));
-        }
     }
 }

@@ -113,6 +113,11 @@ impl Query {
         )
     }
 
+    /// Whether each hub has a part in it, of several.
+    pub(super) fn concerns_all(&self) -> bool {
+        matches!(self, Query::Group(..) | Query::Backlog(_) | Query::Redrive(Redrive { id: None, .. }))
+    }
+
     /// Whether it may be sent again when the link is lost before its answer. What waits by then, what a log has got since,
     /// a group or a binding that somebody has made anew (consumers that come back do) isn't what was meant; and "none was
     /// there" is no true answer to whom it was done for. What has a name that only its owner gives, a recurring schedule, is

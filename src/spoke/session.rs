@@ -3,6 +3,7 @@
 
 mod consumers;
 mod leases;
+mod moves;
 mod publishes;
 mod queries;
 mod registrations;
@@ -16,7 +17,6 @@ mod window;
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Weak},
-    time::Duration,
 };
 
 use bytes::BytesMut;
@@ -35,7 +35,7 @@ use super::{
     },
 };
 use crate::{
-    event::{Fault, Position, code},
+    event::Fault,
     wire::{LinkLimits, Req, Request, Sub, Token, Welcome},
 };
 
@@ -161,34 +161,6 @@ impl Session {
                 }
             }
         }
-    }
-
-    /// What waits and isn't bound to this link, in its order, for another one to take.
-    pub(super) fn hand_over(&mut self) -> Vec<Command> {
-        let writes = self.publishes.hand_over().into_iter().map(Command::Write);
-        if self.limits.is_some() {
-            // A hub that is stopping still answers what it is asked.
-            return writes.collect();
-        }
-        let fault = self.lost_for_now();
-        self.subscriptions.hand_over(&fault);
-        self.consumers.hand_over(&fault);
-        writes.chain(self.queries.hand_over().into_iter().map(Command::Query)).collect()
-    }
-
-    /// Where subscriptions stand at this hub.
-    pub(super) fn standing(&self) -> Vec<(Key, Position)> {
-        self.subscriptions.standing()
-    }
-
-    /// Whether the hub of this link is stopping.
-    pub(super) fn is_draining(&self) -> bool {
-        self.hub_drains
-    }
-
-    fn lost_for_now(&self) -> Fault {
-        let text = self.trouble.as_deref().unwrap_or("there is no link");
-        Fault::retryable(code::LINK_LOST, text, Duration::ZERO)
     }
 
     /// Takes what a handle asks. What is about the link itself is the task's own.

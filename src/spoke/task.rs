@@ -1,5 +1,8 @@
 //! The task that owns the socket: it moves bytes between the link and the session, and gets the next link.
 
+mod commands;
+mod dialing;
+
 use std::{
     io,
     sync::{Arc, OnceLock},
@@ -16,7 +19,7 @@ use tokio::{
 use super::{
     Drained, Status,
     command::{Command, Remark, closed},
-    dial::{Dialer, Io, Link, NoLink, ends_the_spoke},
+    dial::{Dialer, Io, Link, ends_the_spoke},
     fleet::Crew,
     pulse::{Beat, Pulse},
     session::{Heard, Session},
@@ -129,23 +132,6 @@ impl Task {
             next = self.connect(&mut dialer).await;
         };
         self.end(reason);
-    }
-
-    /// The next link that is this task's to serve.
-    async fn connect(&mut self, dialer: &mut Dialer) -> Result<Link, Over> {
-        loop {
-            let link = self.reconnect(dialer).await?;
-            if self.crew.admit(&link.welcome) {
-                return Ok(link);
-            }
-            if !dialer.mislead(Instant::now()) {
-                let hub = &link.welcome.hub;
-                return Err(Over::Link(lost(
-                    code::LINK_LOST,
-                    format!("there is a link to the hub {hub} already"),
-                )));
-            }
-        }
     }
 
     fn begin(&mut self, link: Link, now: Instant) -> Socket {
@@ -264,63 +250,6 @@ impl Task {
         broken(&socket.hub, error)
     }
 
-    /// Waits for another link; commands are taken meanwhile. The error is why there won't be one.
-    async fn reconnect(&mut self, dialer: &mut Dialer) -> Result<Link, Over> {
-        loop {
-            self.reach.drain(..).for_each(|hub| dialer.reach(hub));
-            match self.dial(dialer).await? {
-                Ok(link) => return Ok(link),
-                // There is one more address.
-                Err(None) => {}
-                Err(Some(refusal)) if self.crew.refused(&refusal) => return Err(Over::Spoke(refusal)),
-                // Other hubs take this spoke.
-                Err(Some(_)) => dialer.pause(Instant::now()),
-            }
-        }
-    }
-
-    /// One round of that, until a hub refuses for good or another address is known.
-    async fn dial(&mut self, dialer: &mut Dialer) -> Result<Result<Link, Option<Fault>>, Over> {
-        let dialing = dialer.link(None);
-        tokio::pin!(dialing);
-        loop {
-            let now = Instant::now();
-            self.session.expire(now);
-            self.hand_over();
-            self.report();
-            if let Some(fault) = self.end.take() {
-                return Err(Over::Spoke(fault));
-            }
-            if let Some(closing) = &self.closing
-                && (self.session.is_drained() || now >= closing.by)
-            {
-                return Err(Over::Spoke(closed()));
-            }
-            if !self.reach.is_empty() {
-                return Ok(Err(None));
-            }
-            let given_up = match self.crew.gives_up(|| self.session.standing()) {
-                Ok(()) => {
-                    let text = "the hub didn't answer any more, and no other one named it".to_owned();
-                    return Err(Over::Link(lost(code::LINK_LOST, text)));
-                }
-                Err(again) => again,
-            };
-            let due = [self.session.next_due(), self.closing.as_ref().map(|closing| closing.by), given_up];
-            let due = due.into_iter().flatten().fold(now + FAR, Instant::min);
-            tokio::select! {
-                link = &mut dialing => return Ok(link.map_err(|end| match end {
-                    NoLink::Refused(fault) => Some(fault),
-                    NoLink::Late => None,
-                })),
-                command = self.commands.recv(), if !self.orphaned => self.take_commands(command),
-                Some(command) = self.posted.recv() => self.take_posted(command),
-                Some(remark) = self.remarks.recv() => self.take_remarks(remark),
-                () = sleep_until(due) => {}
-            }
-        }
-    }
-
     fn take_records(&mut self, socket: &mut Socket) -> Result<(), End> {
         let now = Instant::now();
         loop {
@@ -342,91 +271,6 @@ impl Task {
                 Err(error) => tracing::warn!(hub.id = socket.hub, %error, "a record of the hub is skipped"),
             }
         }
-    }
-
-    fn take_commands(&mut self, first: Option<Command>) {
-        let Some(first) = first else {
-            // Every handle is gone: what they left behind is brought to its end.
-            self.orphaned = true;
-            self.begin_close(Instant::now() + self.close_deadline, None);
-            return;
-        };
-        let now = Instant::now();
-        self.take_command(first, now);
-        for _ in 1..TURN {
-            match self.commands.try_recv() {
-                Ok(command) => self.take_command(command, now),
-                Err(_) => break,
-            }
-        }
-    }
-
-    /// What was moved here comes before what was sent here after that.
-    fn take_command(&mut self, command: Command, now: Instant) {
-        while let Ok(moved) = self.posted.try_recv() {
-            self.take(moved, now);
-        }
-        self.take(command, now);
-    }
-
-    fn take_posted(&mut self, first: Command) {
-        let now = Instant::now();
-        self.take(first, now);
-        for _ in 1..TURN {
-            match self.posted.try_recv() {
-                Ok(command) => self.take(command, now),
-                Err(_) => break,
-            }
-        }
-    }
-
-    fn take(&mut self, command: Command, now: Instant) {
-        match command {
-            Command::Close { by, answer } => self.begin_close(by, Some(answer)),
-            Command::Reach(hub) => self.reach.push(hub),
-            Command::End(fault) => self.end = Some(fault),
-            command => self.session.command(command, now),
-        }
-    }
-
-    /// What this link can't send goes to others, if there are any: what the session has, and what comes after it.
-    fn hand_over(&mut self) {
-        let Self { session, commands, posted, crew, .. } = self;
-        let (mut bound, is_draining) = (Vec::new(), session.is_draining());
-        let all = || {
-            let mut moving = session.hand_over();
-            while let Ok(command) = posted.try_recv() {
-                bound.push(command);
-            }
-            while let Ok(command) = commands.try_recv() {
-                bound.push(command);
-            }
-            moving.extend(bound.extract_if(.., |command| matches!(command, Command::Write(_))));
-            moving
-        };
-        if is_draining {
-            crew.drains(all);
-        } else {
-            crew.down(all);
-        }
-        let now = Instant::now();
-        bound.into_iter().for_each(|command| self.take(command, now));
-    }
-
-    fn take_remarks(&mut self, first: Remark) {
-        self.session.remark(first);
-        for _ in 1..TURN {
-            match self.remarks.try_recv() {
-                Ok(remark) => self.session.remark(remark),
-                Err(_) => break,
-            }
-        }
-    }
-
-    fn begin_close(&mut self, by: Instant, caller: Option<oneshot::Sender<Drained>>) {
-        let closing = self.closing.get_or_insert_with(|| Closing { by, callers: Vec::new() });
-        closing.callers.extend(caller);
-        self.session.begin_close();
     }
 
     /// Shuts the link down and reads what the hub still says, to its end.
@@ -467,6 +311,7 @@ impl Task {
         } else {
             tracing::info!(code = reason.code, "a link is given up: {}", reason.message);
             self.hand_over();
+            self.session.abandon();
         }
         self.crew.leave();
         self.commands.close();

@@ -10,7 +10,7 @@ use std::{
 
 use eventflow::{
     event::Event,
-    spoke::{Consume, Delivery, Publish, Since, Spoke, Status, Subscription, Wait},
+    spoke::{Consume, Delivery, Publish, Since, Spoke, StartAt, Status, Subscription, Wait},
 };
 use sea_orm::ConnectionTrait;
 use tokio::time::timeout;
@@ -75,7 +75,9 @@ fn publish(n: usize) -> Publish {
 async fn who_knows_one_hub_gets_and_gives_at_both() {
     let Some([(one, _first), (two, _second)]) = two_hubs().await else { return };
     let (spoke, other) = (one.spoke().await, two.spoke().await);
-    linked(&spoke, 2).await;
+    let links = linked(&spoke, 2).await.links;
+    let hubs: Vec<_> = links.iter().map(|link| link.hub.as_deref().unwrap().to_owned()).collect();
+    assert_eq!(hubs, [one.hub_id(), two.hub_id()]);
     linked(&other, 2).await;
     let mut subscription = spoke.subscribe("orders", "*").await.unwrap();
     assert_eq!(subscription.position().hubs().count(), 2);
@@ -115,6 +117,34 @@ async fn who_knows_one_hub_gets_and_gives_at_both() {
         consumer.stop().await.unwrap();
     }
     assert!(spoke.close().await.is_clean() && other.close().await.is_clean());
+}
+
+/// Each hub has its part of a group: a change of it is done at all of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_is_looked_at_and_served_again_at_both() {
+    let Some([(one, _first), (_two, _second)]) = two_hubs().await else { return };
+    let spoke = one.spoke().await;
+    linked(&spoke, 2).await;
+    let billing = || Consume::new("orders", "*").group("billing");
+    drop(spoke.claims(billing()).await.unwrap());
+    for n in 0..20 {
+        spoke.publish(publish(n)).await.unwrap();
+    }
+    let group = spoke.group("billing");
+    let waits = async || group.backlog().await.unwrap().pending;
+    until("all of it is counted", || async { waits().await == Some(20) }).await;
+    assert_eq!(group.purge().await.unwrap(), 20);
+    group.seek(StartAt::All).await.unwrap();
+    let mut claims = spoke.claims(billing()).await.unwrap();
+    let mut seen = HashSet::new();
+    while seen.len() < 20 {
+        let claim = timeout(PATIENCE, claims.next()).await.expect("all are served again").unwrap();
+        assert!(seen.insert(claim.event().id.to_string()), "{} came twice", claim.event().id);
+        claim.ack().await.unwrap();
+    }
+    claims.stop().await.unwrap();
+    group.remove().await.unwrap();
+    spoke.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

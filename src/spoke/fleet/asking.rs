@@ -33,6 +33,9 @@ impl Fleet {
     }
 
     async fn asking(&self, query: Query) -> Result<Found, Failure> {
+        if query.concerns_all() && self.state().up().nth(1).is_some() {
+            return self.ask_everywhere(&query).await;
+        }
         let (mut asked, mut refusal) = (BTreeSet::new(), None);
         loop {
             let Some(answered) = self.ask_next(&query, &mut asked) else {
@@ -59,7 +62,8 @@ impl Fleet {
     /// Asks the next link that is up and wasn't asked. None: there is no other one.
     fn ask_next(&self, query: &Query, asked: &mut BTreeSet<LinkId>) -> Option<Answered> {
         let (answer, answered) = oneshot::channel();
-        let command = Command::Query(QueryCommand { query: query.clone(), again: false, answer });
+        let command =
+            Command::Query(QueryCommand { query: query.clone(), again: false, bound: false, answer });
         let mut state = self.state();
         if asked.is_empty() {
             if matches!(state.home(&command), Home::Nowhere) && state.is_over() {

@@ -84,6 +84,15 @@ impl Consumers {
         }
     }
 
+    /// Forgets all of them; they go on elsewhere. Those that are stopping have stopped here.
+    pub(super) fn abandon(&mut self) {
+        self.numbers.clear();
+        for answer in std::mem::take(&mut self.all).into_values().flat_map(|entry| entry.stops) {
+            // A caller that has gone away needs no answer.
+            let _ = answer.send(Ok(()));
+        }
+    }
+
     /// All that are to be registered on a new link.
     pub(super) fn wanted(&self) -> Vec<Key> {
         self.all
@@ -171,9 +180,7 @@ impl Consumers {
         &mut self,
         sub: Sub,
         id: ClaimId,
-        attempt: u32,
-        seq: u64,
-        event: Event,
+        (attempt, seq, event): (u32, u64, Event),
         port: &Arc<Port>,
         now: Instant,
     ) -> bool {

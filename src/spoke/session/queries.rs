@@ -52,11 +52,17 @@ impl Queries {
         }
     }
 
-    /// All that waits, in its order, for another link to ask.
-    pub(super) fn hand_over(&mut self) -> Vec<QueryCommand> {
+    /// All that waits, in its order, for another link to ask. What is for this hub alone ends.
+    pub(super) fn hand_over(&mut self, fault: &Fault) -> Vec<QueryCommand> {
         let held = std::mem::take(&mut self.held).into_iter().map(|(_, waiting)| waiting);
         let all = std::mem::take(&mut self.waiting).into_iter().chain(held);
-        all.filter(|query| !query.answer.is_closed()).collect()
+        let (bound, free): (Vec<_>, Vec<_>) =
+            all.filter(|query| !query.answer.is_closed()).partition(|query| query.bound);
+        for query in bound {
+            // A caller that has gone away needs no answer.
+            let _ = query.answer.send(Err(Failure::LinkLost(fault.clone())));
+        }
+        free
     }
 
     /// The next query to send, under this number.

@@ -45,7 +45,7 @@ impl Session {
                 let id = ClaimId { link: self.link, token };
                 // Without a handle there is nobody to work on it: the link is ending.
                 if let Some(port) = self.port.upgrade()
-                    && !self.consumers.claimed(sub, id, attempt, seq, event, &port, now)
+                    && !self.consumers.claimed(sub, id, (attempt, seq, event), &port, now)
                 {
                     self.settle(id, Settle::Release, None);
                 }

@@ -65,6 +65,12 @@ impl Subscriptions {
         }
     }
 
+    /// Forgets all of them; they go on elsewhere.
+    pub(super) fn abandon(&mut self) {
+        self.numbers.clear();
+        self.all.clear();
+    }
+
     /// Where each one stands at the hub of this link, for a later link to it.
     pub(super) fn standing(&self) -> Vec<(Key, Position)> {
         let Some(hub) = &self.hub else { return Vec::new() };

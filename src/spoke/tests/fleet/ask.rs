@@ -1,7 +1,10 @@
 //! Reads, changes and waits with several hubs.
 
 use super::*;
-use crate::spoke::{ReadError, Wait, WaitError};
+use crate::{
+    spoke::{GroupError, ReadError, Wait, WaitError},
+    wire::GroupChanged,
+};
 
 impl FakeLink {
     async fn read(&mut self) -> Req {
@@ -76,4 +79,34 @@ async fn the_first_hub_that_sees_it_ends_a_wait_and_only_the_last_one_says_that_
     };
     let (event, ()) = tokio::join!(spoke.wait(wait()), serving);
     assert!(matches!(event, Err(WaitError::TimedOut { .. })), "{event:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_every_hub_has_a_part_in_is_asked_of_each_and_put_together() {
+    let Two { spoke, mut to_a, mut to_b, .. } = two().await;
+    let group = spoke.group("billing");
+    let purged = async |link: &mut FakeLink, events: u64| match link.work().await {
+        Request::Group { req, .. } => {
+            link.ok(req, Answer::Group(Box::new(GroupChanged { settings: None, events }))).await;
+        }
+        other => panic!("expected a change of a group: {other:?}"),
+    };
+    let (events, (), ()) = tokio::join!(group.purge(), purged(&mut to_a, 3), purged(&mut to_b, 4));
+    assert_eq!(events, Ok(7));
+
+    // What the first one has taken away is gone for the other.
+    let gone = async {
+        let Request::Group { req, .. } = to_b.work().await else { panic!("expected a change of a group") };
+        to_b.refuse(req, code::GROUP_NOT_FOUND).await;
+    };
+    let (removed, (), ()) = tokio::join!(group.remove(), purged(&mut to_a, 0), gone);
+    assert_eq!(removed, Ok(()));
+
+    // A change in doubt at one of them is in doubt.
+    let losing = async {
+        assert!(matches!(to_b.work().await, Request::Group { .. }));
+        drop(to_b);
+    };
+    let (events, (), ()) = tokio::join!(group.purge(), purged(&mut to_a, 3), losing);
+    assert!(matches!(events, Err(GroupError::LinkLost(_))), "{events:?}");
 }

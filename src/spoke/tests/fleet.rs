@@ -186,7 +186,8 @@ async fn a_hub_that_refuses_the_spoke_for_good_ends_it_only_if_all_do() {
     a.back();
     let mut to_a = a.linked(&[]).await;
     up(&spoke, 2).await;
-    (a.away(), b.away());
+    a.away();
+    b.away();
     to_a.send(Reply::Bye(fault.clone())).await;
     to_b.send(Reply::Bye(fault.clone())).await;
     let ended = timeout(PATIENCE, spoke.status_when(|status| status.closed)).await.unwrap();

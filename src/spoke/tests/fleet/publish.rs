@@ -101,7 +101,8 @@ async fn a_hub_that_stops_gets_nothing_new_and_what_it_has_not_got_yet_goes_else
 async fn without_any_link_publishes_wait_for_the_first_that_comes_or_for_their_deadline() {
     let mut two = two().await;
     let (at_a, _) = processes(&mut two).await;
-    (two.a.away(), two.b.away());
+    two.a.away();
+    two.b.away();
     drop((two.to_a, two.to_b));
     up(&two.spoke, 0).await;
     let late = two.spoke.publish_later(of(&at_a, "late").deadline(Duration::from_secs(5))).await.unwrap();
@@ -122,7 +123,8 @@ async fn without_any_link_publishes_wait_for_the_first_that_comes_or_for_their_d
 #[tokio::test(start_paused = true)]
 async fn closing_without_a_link_tells_who_waits() {
     let mut two = two().await;
-    (two.a.away(), two.b.away());
+    two.a.away();
+    two.b.away();
     drop((two.to_a, two.to_b));
     up(&two.spoke, 0).await;
     let pending = two.spoke.publish_later(of("order-1", "left")).await.unwrap();

@@ -45,6 +45,7 @@ mod folder;
 mod guardian;
 mod home;
 mod inspect;
+mod links;
 mod retention;
 mod sealing;
 mod start;

@@ -1,8 +1,11 @@
-//! The client: publish, subscribe, consume and read over one link that restores itself.
+//! The client: publish, subscribe, consume and read over links that restore themselves.
 //!
-//! A [`Spoke`] is a cheap handle; one task owns the socket. When the link is lost the task connects again
+//! A [`Spoke`] is a cheap handle; one task owns the socket of each link. When a link is lost its task connects again
 //! with back-off and jitter, restores subscriptions and consumers and sends again, under the same ids and in
 //! order, each publish that is not acknowledged: the hub takes it once.
+//!
+//! Where several hubs share a database, the spoke learns of all that live and keeps a link to each: it gets the events of
+//! every hub, publishes those of one process at one of them, and what a lost link leaves it sends to another.
 //!
 //! ```no_run
 //! use eventflow::{pki::Bundle, spoke::{Consume, Publish, Spoke, SpokeConfig}};
@@ -41,6 +44,7 @@ mod credentials;
 mod dead;
 mod dial;
 mod error;
+mod fleet;
 mod group;
 mod handlers;
 mod hold;
@@ -72,25 +76,11 @@ mod write;
 use std::{
     fmt,
     future::Future,
-    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicU64},
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::{
-    sync::{Semaphore, mpsc, oneshot, watch},
-    time::Instant,
-};
+use tokio::{sync::Semaphore, time::Instant};
 
-use self::{
-    backoff::Backoff,
-    command::{Command, Found, Port, SubscribeCommand},
-    credentials::Credentials,
-    dial::{Connector, Dialer, NoLink, Tls},
-    lane::Lane,
-    query::Query,
-    renewal::Renewer,
-    session::Session,
-    task::Task,
-};
 pub use self::{
     change::Association,
     claim::Claim,
@@ -118,6 +108,15 @@ pub use self::{
     time::Timestamp,
     wait::Wait,
 };
+use self::{
+    command::{Found, SubscribeCommand},
+    credentials::Credentials,
+    dial::{Connector, Dialer, NoLink, Tls},
+    fleet::Fleet,
+    lane::Lane,
+    query::Query,
+    renewal::Renewer,
+};
 pub use crate::{
     event::Position,
     wire::{Since, StartAt},
@@ -127,10 +126,7 @@ use crate::{
     wire::{Answer, Trace},
 };
 
-/// Commands that wait for the link's task at most; beyond it callers wait.
-const COMMANDS: usize = 1024;
-
-/// A client of the broker: a cheap handle to one link.
+/// A client of the broker: a cheap handle to its links.
 #[derive(Clone)]
 pub struct Spoke {
     inner: Arc<Inner>,
@@ -138,21 +134,20 @@ pub struct Spoke {
 
 struct Inner {
     config: SpokeConfig,
-    port: Arc<Port>,
+    fleet: Arc<Fleet>,
     /// Room of the publish buffer, in bytes.
     room: Arc<Semaphore>,
     ids: Mutex<ulid::Generator>,
-    status: watch::Receiver<Status>,
     credentials: Arc<Credentials>,
 }
 
-/// How a link stands, at one moment.
+/// How the links stand, at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// The hub's id while a link is up.
+    /// The id of the first hub whose link is up.
     pub hub: Option<Arc<str>>,
-    /// Why there is none, while there is none.
+    /// Why no link is up, while there is none.
     pub trouble: Option<Arc<str>>,
     /// Links lost so far.
     pub links_lost: u64,
@@ -168,12 +163,32 @@ pub struct Status {
     pub lagged: u64,
     /// Consumers that live.
     pub consumers: usize,
-    /// Claims of the present link that are not settled.
+    /// Claims of the present links that are not settled.
     pub claims_held: usize,
     /// Claims settled too late: their link was gone, or the hub had given them away.
     pub claims_lost: u64,
     /// The spoke is closed: this handle does nothing any more.
     pub closed: bool,
+    /// Each link by itself: one for each hub that the spoke knows, the first one first.
+    pub links: Vec<LinkStatus>,
+}
+
+/// How one link stands, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinkStatus {
+    /// `host:port` of its hub, with its id if that was known beforehand.
+    pub address: Arc<str>,
+    /// The hub's id while the link is up.
+    pub hub: Option<Arc<str>>,
+    /// Why it isn't up, once it was lost.
+    pub trouble: Option<Arc<str>>,
+    /// How often it was lost so far.
+    pub links_lost: u64,
+    /// Publishes sent on it and not answered.
+    pub publishes_in_flight: usize,
+    /// Its claims that are not settled.
+    pub claims_held: usize,
 }
 
 /// What was still open when a spoke closed.
@@ -197,7 +212,8 @@ impl Drained {
 }
 
 impl Spoke {
-    /// Connects, and returns with the first link. From then on the spoke connects again by itself.
+    /// Connects, and returns with the first link. From then on the spoke connects again by itself, and to the other hubs that
+    /// it is configured with or hears of.
     ///
     /// # Errors
     /// [`ConnectError`] says for each address what happened: after
@@ -207,7 +223,7 @@ impl Spoke {
         credentials.that_hold()?;
         let tls = Arc::new(Tls::new(credentials.clone()));
         let spoke = Self::connect_by(config, tls, credentials).await?;
-        tokio::spawn(spoke.renewer().run(spoke.inner.status.clone()));
+        tokio::spawn(spoke.renewer().run(spoke.inner.fleet.board().clone()));
         Ok(spoke)
     }
 
@@ -220,39 +236,19 @@ impl Spoke {
             return Err(ConnectError::NoAddress);
         }
         let now = Instant::now();
-        let mut dialer = Dialer::new(&config, connector, now);
+        let mut dialer = Dialer::new(&config, connector.clone(), config.hubs.clone(), now);
         let waited = config.connect_deadline;
         let link = dialer.link(Some(now + waited)).await.map_err(|end| match end {
             NoLink::Late => ConnectError::NoHub { waited, tried: dialer.tried() },
             NoLink::Refused(fault) => ConnectError::Refused { tried: dialer.tried(), fault },
         })?;
-        let (commands, received) = mpsc::channel(COMMANDS);
-        let (remarks, heard) = mpsc::unbounded_channel();
-        // The link is there, though its task hasn't run yet.
-        let linked = Status { hub: Some(link.welcome.hub.as_str().into()), ..Status::default() };
-        let (report, status) = watch::channel(linked);
-        let ended = Arc::new(OnceLock::new());
-        let task = Task {
-            session: Session::new(Backoff::new(config.backoff.0, config.backoff.1)),
-            commands: received,
-            remarks: heard,
-            status: report,
-            close_deadline: config.close_deadline,
-            ended: ended.clone(),
-            closing: None,
-            orphaned: false,
-        };
-        let deadline = config.request_deadline;
         let inner = Inner {
-            port: Arc::new(Port { commands, remarks, deadline, keys: AtomicU64::new(1), ended }),
             room: Arc::new(Semaphore::new(config.publish_buffer.clamp(1, u32::MAX as usize))),
             ids: Mutex::new(ulid::Generator::new()),
-            status,
             credentials,
+            fleet: Fleet::start(config.clone(), connector, dialer, link),
             config,
         };
-        // Ends with `close`, or by itself when every handle is gone.
-        tokio::spawn(task.run(dialer, link));
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -325,13 +321,13 @@ impl Spoke {
         let (domain, name) = (Pattern::parse(domain)?, Pattern::parse(name)?);
         let config = &self.inner.config;
         let lane = Arc::new(Lane::new(config.subscription_events, config.subscription_bytes));
-        let port = self.inner.port.clone();
-        let replays = since.is_some();
-        let subscribe = SubscribeCommand { domain, name, since, lane: lane.clone() };
-        let key = port.key();
-        // Made before the hub has confirmed it: given up while waiting, its drop takes it off.
-        let mut subscription = Subscription::new(key, lane, port.clone(), replays);
-        subscription.begins(port.ask(|answer| Command::Subscribe { key, subscribe, answer }).await?);
+        let fleet = self.inner.fleet.clone();
+        let (replays, left) = (since.is_some(), Position::default());
+        let subscribe = SubscribeCommand { domain, name, since, shared: false, left, lane: lane.clone() };
+        let key = fleet.key();
+        // Made before a hub has confirmed it: given up while waiting, its drop takes it off.
+        let mut subscription = Subscription::new(key, lane, fleet.clone(), replays);
+        subscription.begins(fleet.subscribe(key, subscribe).await?);
         Ok(subscription)
     }
 
@@ -396,12 +392,12 @@ impl Spoke {
     /// # Errors
     /// As [`Spoke::consume`].
     pub async fn claims(&self, consume: Consume) -> Result<Claims, ConsumeError> {
-        let port = self.inner.port.clone();
-        let consume = consume.check(port.clone())?;
-        let key = port.key();
-        // Made before the hub has confirmed it: given up while waiting, its drop ends it.
-        let claims = Claims::new(key, consume.lane.clone(), port.clone());
-        port.ask(|answer| Command::Consume { key, consume, answer }).await?;
+        let fleet = self.inner.fleet.clone();
+        let consume = consume.check()?;
+        let key = fleet.key();
+        // Made before a hub has confirmed it: given up while waiting, its drop ends it.
+        let claims = Claims::new(key, consume.lane.clone(), fleet.clone());
+        fleet.consume(key, consume).await?;
         Ok(claims)
     }
 
@@ -410,7 +406,7 @@ impl Spoke {
     /// # Errors
     /// [`ReadError::NotFound`] if there is none, else why it couldn't be read.
     pub async fn read(&self, id: &str) -> Result<Event, ReadError> {
-        let found = self.inner.port.query(Query::Read(EventId::parse(id)?)).await?;
+        let found = self.inner.fleet.query(Query::Read(EventId::parse(id)?)).await?;
         found.events.into_iter().next().ok_or_else(|| ReadError::NotFound { id: id.to_owned() })
     }
 
@@ -419,7 +415,7 @@ impl Spoke {
     /// # Errors
     /// [`ReadError::NotFound`] if there is none, else why it couldn't be read.
     pub async fn show(&self, id: &str) -> Result<(Event, Trace), ReadError> {
-        let Found { events, answer } = self.inner.port.query(Query::Show(EventId::parse(id)?)).await?;
+        let Found { events, answer } = self.inner.fleet.query(Query::Show(EventId::parse(id)?)).await?;
         match (events.into_iter().next(), answer) {
             (Some(event), Answer::Trace(trace)) => Ok((event, *trace)),
             _ => Err(ReadError::NotFound { id: id.to_owned() }),
@@ -437,34 +433,26 @@ impl Spoke {
     }
 
     fn renewer(&self) -> Renewer {
-        Renewer { credentials: self.inner.credentials.clone(), port: Arc::downgrade(&self.inner.port) }
+        Renewer { credentials: self.inner.credentials.clone(), fleet: Arc::downgrade(&self.inner.fleet) }
     }
 
-    /// How the link stands now.
+    /// How the links stand now.
     #[must_use]
     pub fn status(&self) -> Status {
-        self.inner.status.borrow().clone()
+        self.inner.fleet.board().status()
     }
 
-    /// Waits until the link stands so. If the spoke ends first, gives how it ended.
+    /// Waits until the links stand so. If the spoke ends first, gives how it ended.
     pub async fn status_when(&self, wanted: impl FnMut(&Status) -> bool) -> Status {
-        let mut status = self.inner.status.clone();
-        if let Ok(reached) = status.wait_for(wanted).await {
-            return reached.clone();
-        }
-        self.status()
+        self.inner.fleet.board().when(wanted).await
     }
 
-    /// Closes the link for all handles: consumers stop, publishes are answered, running handlers end and are
-    /// settled, what is queued is written, and the link is shut down and read to its end; all of it within
+    /// Closes all links for all handles: consumers stop, publishes are answered, running handlers end and are
+    /// settled, what is queued is written, and each link is shut down and read to its end; all of it within
     /// [`close_deadline`](SpokeConfig::close_deadline). New requests are refused meanwhile. Says what was
     /// left.
     pub async fn close(&self) -> Drained {
-        let (answer, answered) = oneshot::channel();
-        if self.inner.port.commands.send(Command::Close { answer }).await.is_err() {
-            return Drained::default();
-        }
-        answered.await.unwrap_or_default()
+        self.inner.fleet.close().await
     }
 
     fn new_id(&self) -> String {
@@ -476,6 +464,6 @@ impl Spoke {
 
 impl fmt::Debug for Spoke {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spoke").field("status", &*self.inner.status.borrow()).finish_non_exhaustive()
+        f.debug_struct("Spoke").field("status", &self.status()).finish_non_exhaustive()
     }
 }

@@ -1,16 +1,20 @@
 //! Tells peer hubs that this one is there, and keeps its row in the `hub` table open.
 
 mod dial;
+mod peers;
 mod snapshot;
 
 use std::{sync::Arc, time::Duration};
 
+pub use peers::living;
+
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, fut::wrap_future};
 use rustls::{ClientConfig, pki_types::ServerName};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     life::{Halt, Life},
+    listener::Listener,
     mail::{Handle, mail, measured},
     monitor::{Monitor, Notice},
     snapshot::Snapshot,
@@ -41,6 +45,8 @@ pub struct AnnouncerConfig {
     pub timeout: Duration,
     /// Who this hub is.
     pub credentials: Credentials,
+    /// The hubs that live, this one first: what v1 links are told.
+    pub hubs: watch::Sender<Arc<[wire::HubAddress]>>,
 }
 
 impl std::fmt::Debug for AnnouncerConfig {
@@ -49,11 +55,11 @@ impl std::fmt::Debug for AnnouncerConfig {
     }
 }
 
-/// Peers that are told, the latest first; rows of hubs that crashed pile up.
-const MOST_PEERS: u64 = 256;
+/// Peers that are told, the latest first; rows of hubs that crashed pile up. As many are listed.
+pub const MOST_PEERS: u64 = 256;
 /// Peers that are dialed at once.
 const AT_ONCE: usize = 8;
-/// How often the hub looks at its own row.
+/// How often the hub looks at its own row, and at who else lives.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Ends the actor by a panic, to show that it comes back.
@@ -62,10 +68,11 @@ pub struct Panic;
 mail!(Panic => ());
 
 /// - **Role**: tells each other hub that runs, once at the start, that this one is there; takes back a `quit` that a
-///   peer sets on this hub's row.
-/// - **Owns**: the dials that are under way.
+///   peer sets on this hub's row; knows which hubs live, for this hub's v1 links.
+/// - **Owns**: the dials that are under way; the list of hubs that live, from which each `welcome` has it.
 /// - **Receives**: [`Halt`] and [`Panic`] from the guardian, [`Snapshot`] from the hub; its timer.
-/// - **Sends**: `online` to peers, over links of its own; [`Notice`]s to the monitor.
+/// - **Sends**: `online` to peers, over links of its own; [`Lives`](super::listener::Lives) to the listener, of each peer
+///   that comes to live; [`Notice`]s to the monitor.
 /// - **Capacity**: 256 peers, 8 at a time, each under a deadline; one look at the row at a time.
 /// - **On failure**: restarted with back-off, and tells the peers again, which changes nothing for them. A peer that
 ///   can't be reached is left alone: only the peer itself knows whether it runs.
@@ -75,6 +82,7 @@ pub struct Announcer {
     config: AnnouncerConfig,
     store: Store,
     monitor: Handle<Monitor>,
+    listener: Handle<Listener>,
     looking: bool,
     reopened: u64,
     _life: Life,
@@ -88,11 +96,11 @@ impl Announcer {
     pub fn new(
         config: AnnouncerConfig,
         store: Store,
-        monitor: Handle<Monitor>,
+        (monitor, listener): (Handle<Monitor>, Handle<Listener>),
         meter: Meter,
         life: Life,
     ) -> Self {
-        Self { meter, config, store, monitor, looking: false, reopened: 0, _life: life }
+        Self { meter, config, store, monitor, listener, looking: false, reopened: 0, _life: life }
     }
 
     fn look(&mut self, ctx: &mut Context<Self>) {
@@ -100,9 +108,13 @@ impl Announcer {
             return;
         }
         let (store, hub) = (self.store.clone(), self.config.hub.clone());
-        let look = async move { store.reopen_hub(&hub).await };
-        ctx.spawn(wrap_future::<_, Self>(look).map(|reopened, announcer, _| {
+        let look = async move { (store.reopen_hub(&hub).await, store.live_hubs(MOST_PEERS).await) };
+        ctx.spawn(wrap_future::<_, Self>(look).map(|(reopened, live), announcer, _| {
             announcer.looking = false;
+            match live {
+                Ok(live) => announcer.know(&live),
+                Err(error) => tracing::warn!(%error, "which other hubs live isn't known"),
+            }
             announcer.meter.progress();
             match reopened {
                 Ok(true) => {

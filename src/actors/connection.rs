@@ -16,13 +16,14 @@ mod writes;
 
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, fut::wrap_future};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::{OwnedSemaphorePermit, mpsc},
+    sync::{OwnedSemaphorePermit, mpsc, watch},
     task::JoinHandle,
     time::timeout,
 };
@@ -54,7 +55,7 @@ use crate::{
     metrics::{CutReason, Dialect, Label, Meter, Metrics},
     pki::Fingerprint,
     store::Store,
-    wire::{self, Limits, ParseLimits, Record, Welcome},
+    wire::{self, HubAddress, Limits, ParseLimits, Record, Welcome},
 };
 
 /// What every [`Connection`] of a hub start is told.
@@ -62,8 +63,10 @@ use crate::{
 pub struct ConnectionConfig {
     /// This hub.
     pub hub: Uid,
-    /// Sent to v1 links.
+    /// Sent to v1 links, with the hubs that live by then.
     pub welcome: Welcome,
+    /// The hubs that live, this one first.
+    pub hubs: watch::Receiver<Arc<[HubAddress]>>,
     /// Sizes of records.
     pub records: Limits,
     /// Sizes within them.
@@ -278,6 +281,7 @@ impl Connection {
                 Some(Word::Refused(sub)) => _ = connection.forget_consumer(sub),
                 Some(Word::Ended(sub, fault)) => connection.end_consumer(sub, fault),
                 Some(Word::Online(hub)) => connection.say_online(&hub),
+                Some(Word::Lives(hub)) => connection.say_lives(&hub),
                 None => return,
             }
             Self::listen(words, ctx);

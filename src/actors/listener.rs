@@ -92,6 +92,11 @@ pub struct Online {
 }
 mail!(Online => ());
 
+/// A peer hub lives: all v1 links are told. Comes once per peer that comes to live, at most once in two seconds.
+#[derive(Debug)]
+pub struct Lives(pub HubAddress);
+mail!(Lives => ());
+
 /// Asks for the number of links.
 #[derive(Debug)]
 pub struct Links;
@@ -99,8 +104,9 @@ mail!(Links => usize);
 
 /// - **Role**: lets links in and knows all that are open.
 /// - **Owns**: the listening socket, the permits, the outlets of all links and what they showed.
-/// - **Receives**: [`Opened`], [`Closed`] and [`Online`] from handshakes and connections; [`Close`], [`Announce`],
-///   [`CutAll`], [`Links`] from the guardian; [`CutRevoked`] from the warden; [`Snapshot`] and [`Busiest`] from the hub.
+/// - **Receives**: [`Opened`], [`Closed`] and [`Online`] from handshakes and connections; [`Lives`] from the announcer;
+///   [`Close`], [`Announce`], [`CutAll`], [`Links`] from the guardian; [`CutRevoked`] from the warden; [`Snapshot`] and
+///   [`Busiest`] from the hub.
 /// - **Sends**: words to connections, through their outlets.
 /// - **Capacity**: a permit per link is taken before `accept`; without one, clients wait in the system's backlog.
 ///   Messages are bounded by the links.
@@ -118,7 +124,7 @@ pub struct Listener {
     _life: Life,
 }
 
-measured!(Listener: Opened, Closed, Online, CutAll, CutRevoked, Close, Announce, Links, Snapshot, Busiest);
+measured!(Listener: Opened, Closed, Online, Lives, CutAll, CutRevoked, Close, Announce, Links, Snapshot, Busiest);
 
 impl std::fmt::Debug for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -230,6 +236,17 @@ impl Handler<Online> for Listener {
         let hub = Arc::new(message.hub);
         for (_, link) in self.links.iter().filter(|(link, _)| **link != message.from) {
             link.outlet.tell(Word::Online(hub.clone()));
+        }
+    }
+}
+
+impl Handler<Lives> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, message: Lives, _: &mut Self::Context) {
+        let hub = Arc::new(message.0);
+        for link in self.links.values() {
+            link.outlet.tell(Word::Lives(hub.clone()));
         }
     }
 }

@@ -130,6 +130,8 @@ pub enum Word {
     Ended(Sub, Fault),
     /// Another hub is there. Comes once per link of a peer hub.
     Online(Arc<HubAddress>),
+    /// Another hub lives, by its lease. Comes each time that one comes to live.
+    Lives(Arc<HubAddress>),
 }
 
 /// The receiving ends of an [`Outlet`]: one for the writer, one for the connection.
@@ -137,7 +139,7 @@ pub enum Word {
 pub struct Outflow {
     /// What to send. The bytes in it are bounded by the outlet's limit, so the channel itself needs no bound.
     pub frames: mpsc::UnboundedReceiver<Queued>,
-    /// A cut and a drain at most, one word per consumer that is refused or ended, one per peer hub that comes.
+    /// A cut and a drain at most, one word per consumer that is refused or ended, two per peer hub that comes.
     pub words: mpsc::UnboundedReceiver<Word>,
 }
 

@@ -170,7 +170,7 @@ impl Guardian {
             Listener::new(door, metrics.clone(), meter.clone(), life(ActorKind::Listener))
         });
         let announcer_config = announcer;
-        let announcer = watch::Sender::new(start_announcer(&parts, &announcer_config, &monitor));
+        let announcer = watch::Sender::new(start_announcer(&parts, &announcer_config, &monitor, &listener));
         warden.signal(Attend { listener: listener.clone(), monitor: monitor.clone() });
         let (watched, listening, monitoring) = (core.subscribe(), listener.clone(), monitor.clone());
         let announcing = announcer.subscribe();
@@ -319,8 +319,12 @@ impl Guardian {
         tracing::error!(actor = ActorKind::Announcer.as_str(), ?wait, "it failed and restarts");
         ctx.run_later(wait, |guardian, _| {
             if !guardian.draining {
-                let announcer =
-                    start_announcer(&guardian.parts, &guardian.announcer_config, &guardian.monitor);
+                let announcer = start_announcer(
+                    &guardian.parts,
+                    &guardian.announcer_config,
+                    &guardian.monitor,
+                    &guardian.listener,
+                );
                 guardian.announcer.send_replace(announcer);
             }
         });
@@ -359,11 +363,13 @@ fn start_announcer(
     parts: &CoreParts,
     config: &AnnouncerConfig,
     monitor: &Handle<Monitor>,
+    listener: &Handle<Listener>,
 ) -> Handle<Announcer> {
     let kind = ActorKind::Announcer;
     start(&parts.metrics, kind, MAILBOX, |meter, _| {
         let life = Life::begin(kind, 0, meter.clone(), parts.exits.clone());
-        Announcer::new(config.clone(), parts.store.clone(), monitor.clone(), meter.clone(), life)
+        let others = (monitor.clone(), listener.clone());
+        Announcer::new(config.clone(), parts.store.clone(), others, meter.clone(), life)
     })
 }
 

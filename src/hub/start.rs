@@ -25,6 +25,7 @@ use super::{
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
     home::Home,
     inspect::Inspector,
+    links::{clamp, connection_config, link_limits, live_hubs},
     retention::Lookout,
     sealing::sealing,
 };
@@ -32,7 +33,6 @@ use crate::{
     actors::{
         announcer::{AnnouncerConfig, Credentials},
         collector::CollectorConfig,
-        connection::ConnectionConfig,
         deliveries::{DeliveriesConfig, Policy},
         journal::JournalConfig,
         keeper::KeeperConfig,
@@ -45,12 +45,12 @@ use crate::{
         warden::{Commission, Office, OwnConfig, Warden},
     },
     admin::{AdminState, LogControl},
-    config::{Durability, HubConfig, LimitSettings, NpmTimeZone},
+    config::{Durability, HubConfig, NpmTimeZone},
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
     store::{self, HubRow, Store, StoreConfig},
-    wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
+    wire::{HubAddress, Welcome},
 };
 
 /// Places in the warden's mailbox.
@@ -186,16 +186,18 @@ async fn bring_up(
         hub: id.to_string(),
         epoch,
         limits: link_limits(&config.limits),
-        hubs: hubs.to_vec(),
+        hubs: Vec::new(),
         features: Vec::new(),
     };
+    // Those that live already are told from the first link on.
+    let live = watch::Sender::new(live_hubs(&external, store).await?);
     let listener = ListenerConfig {
         connections: config.limits.connections as usize,
         handshake: config.limits.handshake,
         keep_alive: config.npm.keep_alive,
         tls: commission.tls(),
         revoked: commission.revoked(),
-        connection: connection_config(&config, id.clone(), welcome),
+        connection: connection_config(&config, id.clone(), welcome, live.subscribe()),
         arbiters: arbiters.iter().map(Arbiter::handle).collect(),
     };
     let thread = arbiters.first().map(Arbiter::handle);
@@ -214,6 +216,7 @@ async fn bring_up(
             port: external.port,
             timeout: config.npm.online_timeout,
             credentials,
+            hubs: live,
         },
         keeper: KeeperConfig {
             hub: id.clone(),
@@ -403,37 +406,6 @@ fn core_parts(
     }
 }
 
-fn connection_config(config: &HubConfig, hub: Uid, welcome: Welcome) -> ConnectionConfig {
-    let limits = &config.limits;
-    ConnectionConfig {
-        hub,
-        welcome,
-        records: Limits { record_bytes: clamp(limits.record_bytes()), units: limits.units as usize },
-        parse: ParseLimits { data_bytes: clamp(limits.data_bytes) },
-        may_delete: config.spokes.may_delete,
-        outbound_bytes: clamp(limits.outbound_bytes),
-        ping: limits.ping,
-        silence: limits.silence,
-    }
-}
-
-fn link_limits(limits: &LimitSettings) -> LinkLimits {
-    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    LinkLimits {
-        window_requests: limits.window_requests,
-        window_bytes: limits.window_bytes,
-        data_bytes: limits.data_bytes,
-        record_bytes: limits.record_bytes(),
-        units: limits.units,
-        credit: limits.credit,
-        credit_bytes: limits.credit_bytes,
-        subscriptions: limits.subscriptions,
-        lease_ms: ms(limits.lease),
-        ping_ms: ms(limits.ping),
-        silence_ms: ms(limits.silence),
-    }
-}
-
 /// One thread fewer than there are cores, since the core has this one; but at least one.
 fn link_threads() -> Vec<Arbiter> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -442,8 +414,4 @@ fn link_threads() -> Vec<Arbiter> {
 
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn clamp(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -64,7 +64,7 @@ impl Spoke {
     /// [`ChangeError::NotFound`] if there is no such event.
     pub async fn associate(&self, id: &str, with: Association) -> Result<(), ChangeError> {
         let query = Query::Associate(EventId::parse(id)?, with.check()?);
-        self.inner.port.change(query).await.map(drop)
+        self.inner.fleet.change(query).await.map(drop)
     }
 
     /// Takes an association back. If there is none, nothing changes; after a lost link it is asked again.
@@ -82,7 +82,7 @@ impl Spoke {
     /// [`ChangeError::NotFound`] if there is no such event.
     pub async fn dissociate(&self, id: &str, from: Association) -> Result<(), ChangeError> {
         let query = Query::Dissociate(EventId::parse(id)?, from.check()?);
-        self.inner.port.change(query).await.map(drop)
+        self.inner.fleet.change(query).await.map(drop)
     }
 
     /// Deletes an event, with its outcome, attempts, schedule and associations; events that answered it lose their
@@ -104,7 +104,7 @@ impl Spoke {
     /// [`ChangeError::NotFound`] if there is no such event; `E_EVENTFLOW_NOT_ALLOWED` if the hub's settings forbid it.
     pub async fn delete(&self, id: &str) -> Result<(), ChangeError> {
         let what = Deletion::Event { id: EventId::parse(id)? };
-        self.inner.port.change(Query::Delete(what)).await.map(drop)
+        self.inner.fleet.change(Query::Delete(what)).await.map(drop)
     }
 
     /// Deletes the log of a process, as it stands when the deletion begins, and says how many events that were. A log
@@ -127,7 +127,7 @@ impl Spoke {
     /// `E_EVENTFLOW_NOT_ALLOWED` if the hub's settings forbid it; [`ChangeError::LinkLost`].
     pub async fn delete_log(&self, domain: &str, pid: &str) -> Result<u64, ChangeError> {
         let what = Deletion::Log { domain: Domain::parse(domain)?, pid: Pid::parse(pid)? };
-        match self.inner.port.change(Query::Delete(what)).await? {
+        match self.inner.fleet.change(Query::Delete(what)).await? {
             Answer::Deleted(count) => Ok(count),
             other => Err(ChangeError::Refused(surprising(&other))),
         }

@@ -74,6 +74,11 @@ impl Claim {
         self.hold.lost().await;
     }
 
+    /// Whether this link has brought it.
+    pub(super) fn is_of(&self, port: &Arc<Port>) -> bool {
+        Arc::ptr_eq(&self.port, port)
+    }
+
     /// Tells whether the claim is lost, to whoever works on the event.
     #[must_use]
     pub fn hold(&self) -> Hold {

@@ -2,10 +2,7 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -17,12 +14,12 @@ use tokio::{
 use super::{Claim, Drained, lane::Lane, query::Query, subscription::Arrival, write::WriteCommand};
 use crate::{
     event::{Event, EventId, Fault, Group, Pattern, Position, code},
-    wire::{Answer, ConsumeOptions, NackOptions, Since, Token, WaitFor},
+    wire::{Answer, ConsumeOptions, HubAddress, NackOptions, Since, Token, WaitFor},
 };
 
 /// Names a subscription or a consumer for its whole life, over all links.
 pub(super) type Key = u64;
-/// Counts the links of one spoke: what belongs to an older one is void.
+/// Counts the links to one hub: what belongs to an older one is void.
 pub(super) type LinkNumber = u64;
 
 pub(super) type Answering<T, E = Failure> = oneshot::Sender<Result<T, E>>;
@@ -44,7 +41,8 @@ pub(super) enum Command {
     Subscribe {
         key: Key,
         subscribe: SubscribeCommand,
-        answer: Answering<Position>,
+        /// None: nobody waits for its beginning.
+        answer: Option<Answering<Position>>,
     },
     Unsubscribe {
         key: Key,
@@ -53,7 +51,8 @@ pub(super) enum Command {
     Consume {
         key: Key,
         consume: ConsumeCommand,
-        answer: Answering<()>,
+        /// None: nobody waits for its beginning.
+        answer: Option<Answering<()>>,
     },
     Stop {
         key: Key,
@@ -70,14 +69,28 @@ pub(super) enum Command {
         lease: u64,
         answer: Answering<()>,
     },
-    Query {
-        query: Query,
-        answer: Answering<Found>,
-    },
+    Query(QueryCommand),
     Wait(WaitCommand),
+    /// The hub of this link can be reached here too.
+    Reach(HubAddress),
+    /// All that is under way is brought to its end until then.
     Close {
+        by: Instant,
         answer: oneshot::Sender<Drained>,
     },
+    /// The spoke has ended, for this reason.
+    End(Fault),
+}
+
+/// A read or a small change.
+#[derive(Debug)]
+pub(super) struct QueryCommand {
+    pub(super) query: Query,
+    /// It was asked on a link that is lost, and may have been done.
+    pub(super) again: bool,
+    /// It is for the hub of this link alone.
+    pub(super) bound: bool,
+    pub(super) answer: Answering<Found>,
 }
 
 /// A wait of any length. Its caller keeps the time itself: the deadline says how long the hub is to wait.
@@ -109,24 +122,26 @@ impl fmt::Display for Wanted {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SubscribeCommand {
     pub(super) domain: Pattern,
     pub(super) name: Pattern,
     /// From where on; none: live.
     pub(super) since: Option<Since>,
+    /// A position in it is one of this hub's database: if it says nothing of the hub, its reader has had nothing of that.
+    pub(super) shared: bool,
+    /// Where its readers stand, by hubs whose links were given up since.
+    pub(super) left: Position,
     pub(super) lane: Arc<Lane<Arrival>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ConsumeCommand {
     pub(super) group: Option<Group>,
     pub(super) domain: Pattern,
     pub(super) name: Pattern,
     pub(super) options: ConsumeOptions,
     pub(super) lane: Arc<Lane<Claim>>,
-    /// What each claim settles itself by.
-    pub(super) port: Arc<Port>,
 }
 
 /// One claim of one link.
@@ -154,7 +169,7 @@ pub(super) struct Found {
 /// What a handle says in passing, without waiting. The channel has no bound of its own: each claim,
 /// subscription and consumer is dropped once, a lag is told once before the task acts on it, and their number
 /// is bounded by credit and by the hub's limits.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Remark {
     /// A claim was dropped unsettled.
     Claim(ClaimId),
@@ -166,14 +181,17 @@ pub(super) enum Remark {
     Drained(Key),
 }
 
-/// The way from a handle to the link's task.
+/// The way from handles to the task of one link.
 #[derive(Debug)]
 pub(super) struct Port {
+    /// What callers wait with until there is room.
     pub(super) commands: mpsc::Sender<Command>,
+    /// What was asked by somebody who waits for its answer, or given by another link. It has no bound of its own: the task
+    /// refuses what goes beyond the session's, and publishes are bounded by their buffer.
+    pub(super) posted: mpsc::UnboundedSender<Command>,
     pub(super) remarks: mpsc::UnboundedSender<Remark>,
     /// How long a request other than a publish waits for its answer.
     pub(super) deadline: Duration,
-    pub(super) keys: AtomicU64,
     /// Why the spoke ended, once it has.
     pub(super) ended: Arc<OnceLock<Fault>>,
 }
@@ -200,23 +218,29 @@ impl Port {
         match tokio::time::timeout(self.deadline, asking).await {
             Ok(Some(Ok(value))) => Ok(value),
             Ok(Some(Err(failure))) => Err(Unanswered::Failed(failure)),
-            Ok(None) => Err(Unanswered::Failed(Failure::Closed(self.closed()))),
+            Ok(None) => Err(Unanswered::Failed(self.gone())),
             Err(_) => Err(Unanswered::TimedOut(self.deadline)),
         }
     }
 
-    /// Why the spoke is closed.
-    pub(super) fn closed(&self) -> Fault {
-        self.ended.get().cloned().unwrap_or_else(closed)
+    /// Why its task doesn't answer: the spoke is closed, or this link was given up.
+    fn gone(&self) -> Failure {
+        match self.ended.get() {
+            Some(fault) => Failure::Closed(fault.clone()),
+            None => {
+                let text = "the link was given up: its hub is gone";
+                Failure::LinkLost(Fault::refused(code::LINK_LOST, text))
+            }
+        }
     }
 
-    /// A name for a new subscription or consumer.
-    pub(super) fn key(&self) -> Key {
-        self.keys.fetch_add(1, Ordering::Relaxed)
+    pub(super) fn post(&self, command: Command) {
+        // Nobody there: whoever waits for an answer sees that.
+        let _ = self.posted.send(command);
     }
 
     pub(super) fn remark(&self, remark: Remark) {
-        // Nobody there: the spoke is closed, and with it all that the remark is about.
+        // Nobody there: the link is gone, and with it all that the remark is about.
         let _ = self.remarks.send(remark);
     }
 }

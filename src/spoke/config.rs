@@ -21,8 +21,11 @@ use crate::{pki::Bundle, wire::HubAddress};
 pub struct SpokeConfig {
     /// Certificate, key and root; `Debug` masks the key.
     pub bundle: Bundle,
-    /// Where hubs listen, tried in this order; those that a hub tells of are added. Default: the bundle's.
+    /// Where hubs listen, tried in this order until the first link is there. Default: the bundle's.
     pub hubs: Vec<HubAddress>,
+    /// Whether to link also to the hubs of the same database that a hub tells of. Without, a spoke has links to the hubs above
+    /// alone, and sees only what those serve. Default: it does.
+    pub discover: bool,
     /// Program and version, for the hub's log: at most 64 characters are kept. Default: this crate's.
     pub client: String,
     /// How long [`Spoke::connect`](super::Spoke::connect) tries before it fails. Default 15 s.
@@ -56,6 +59,7 @@ impl SpokeConfig {
         Self {
             bundle,
             hubs,
+            discover: true,
             client: concat!("eventflow-rust ", env!("CARGO_PKG_VERSION")).to_owned(),
             connect_deadline: Duration::from_secs(15),
             handshake_deadline: Duration::from_secs(10),

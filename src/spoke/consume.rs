@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Claim, ConsumeError,
-    command::{Command, ConsumeCommand, Failure, Key, Port, Remark, Unanswered},
+    command::{ConsumeCommand, Failure, Key, Remark, Unanswered},
+    fleet::Fleet,
     lane::{Lane, Taken},
 };
 use crate::{
@@ -98,7 +99,7 @@ impl Consume {
         Manner { at_once: self.concurrency as usize, timeout: self.handler_timeout }
     }
 
-    pub(super) fn check(self, port: Arc<Port>) -> Result<ConsumeCommand, ConsumeError> {
+    pub(super) fn check(self) -> Result<ConsumeCommand, ConsumeError> {
         let credit = self.credit.max(self.concurrency);
         Ok(ConsumeCommand {
             group: self.group.map(Group::parse).transpose()?,
@@ -109,9 +110,8 @@ impl Consume {
                 from: self.from,
                 ..ConsumeOptions::new(credit, self.concurrency)
             },
-            // The hub keeps to the credit, in events and in bytes.
+            // Each hub keeps to the credit, in events and in bytes; there is room for each.
             lane: Arc::new(Lane::new(credit as usize, usize::MAX)),
-            port,
         })
     }
 }
@@ -133,12 +133,12 @@ pub(super) struct Manner {
 pub struct Claims {
     key: Key,
     lane: Arc<Lane<Claim>>,
-    port: Arc<Port>,
+    fleet: Arc<Fleet>,
 }
 
 impl Claims {
-    pub(super) fn new(key: Key, lane: Arc<Lane<Claim>>, port: Arc<Port>) -> Self {
-        Self { key, lane, port }
+    pub(super) fn new(key: Key, lane: Arc<Lane<Claim>>, fleet: Arc<Fleet>) -> Self {
+        Self { key, lane, fleet }
     }
 
     /// Waits for the next claim. None: the consumer was stopped or has ended, [`Claims::fault`] says why.
@@ -157,8 +157,7 @@ impl Claims {
     /// # Errors
     /// If the hub doesn't answer in time.
     pub async fn stop(&self) -> Result<(), ConsumeError> {
-        let key = self.key;
-        match self.port.ask(|answer| Command::Stop { key, answer }).await {
+        match self.fleet.stop(self.key).await {
             Ok(()) | Err(Unanswered::Failed(Failure::Closed(_) | Failure::LinkLost(_))) => Ok(()),
             Err(unanswered) => Err(unanswered.into()),
         }
@@ -175,7 +174,7 @@ impl Drop for Claims {
     fn drop(&mut self) {
         self.lane.close(None);
         self.lane.clear();
-        self.port.remark(Remark::Consumer(self.key));
+        self.fleet.remark(Remark::Consumer(self.key));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{GroupError, command::Port, log::PAGE, query::Query, write::surprising};
+use super::{GroupError, fleet::Fleet, log::PAGE, query::Query, write::surprising};
 use crate::{
     event::{Group, InvalidText, Pattern},
     wire::{Answer, Dead, DeadQuery},
@@ -12,7 +12,7 @@ use crate::{
 /// [`ConsumerGroup::dead`](super::ConsumerGroup::dead).
 #[must_use = "dead events are read by `next_page` or `collect`"]
 pub struct DeadReader {
-    port: Arc<Port>,
+    fleet: Arc<Fleet>,
     /// What the group is called.
     called: String,
     /// The first text that breaks a rule is told by the first page.
@@ -22,9 +22,9 @@ pub struct DeadReader {
 }
 
 impl DeadReader {
-    pub(super) fn new(port: Arc<Port>, group: Result<Option<Group>, InvalidText>, called: String) -> Self {
+    pub(super) fn new(fleet: Arc<Fleet>, group: Result<Option<Group>, InvalidText>, called: String) -> Self {
         let query = group.map(|group| DeadQuery { group, ..DeadQuery::default() }).map_err(GroupError::from);
-        Self { port, called, query, page: Some(String::new()), limit: PAGE }
+        Self { fleet, called, query, page: Some(String::new()), limit: PAGE }
     }
 
     /// Only events whose domain matches this pattern.
@@ -50,7 +50,7 @@ impl DeadReader {
     pub async fn next_page(&mut self) -> Result<Option<Vec<Dead>>, GroupError> {
         let Some(page) = self.page.clone() else { return Ok(None) };
         let query = Query::Dead { query: self.query.clone()?, page, limit: self.limit };
-        match self.port.group(&self.called, query).await? {
+        match self.fleet.group(&self.called, query).await? {
             Answer::Dead { dead, next } => {
                 self.page = Some(next).filter(|next| !next.is_empty());
                 Ok((self.page.is_some() || !dead.is_empty()).then_some(dead))

@@ -9,15 +9,15 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
-use super::{SpokeConfig, Tried, backoff::Backoff, credentials::Credentials};
+use super::{SpokeConfig, Tried, backoff::Backoff, credentials::Credentials, fleet::Crew};
 use crate::{
     event::{Fault, Retry, code},
     pki::{self, PkiError},
     wire::{Hello, HubAddress, Limits, READY, Reader, Reply, Request, Welcome},
 };
 
-/// Hubs that are remembered at most.
-const MOST_HUBS: usize = 64;
+/// Addresses of a hub that are remembered at most, besides the configured ones.
+const MOST_ADDRESSES: usize = 8;
 /// A link that lived so long starts the back-off anew.
 const SETTLED: Duration = Duration::from_secs(10);
 /// The record limits of a hub are believed up to here.
@@ -53,9 +53,12 @@ pub(super) enum NoLink {
     Refused(Fault),
 }
 
-/// Tries hubs one after the other, again and again.
+/// Tries addresses one after the other, again and again: all hubs' for the first link of a spoke, those of one hub from then
+/// on.
 pub(super) struct Dialer {
     connector: Arc<dyn Connector>,
+    /// Who hears of dials that fail.
+    crew: Option<Crew>,
     hubs: Vec<HubAddress>,
     /// Which one comes next.
     next: usize,
@@ -68,10 +71,16 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    pub(super) fn new(config: &SpokeConfig, connector: Arc<dyn Connector>, now: Instant) -> Self {
+    pub(super) fn new(
+        config: &SpokeConfig,
+        connector: Arc<dyn Connector>,
+        hubs: Vec<HubAddress>,
+        now: Instant,
+    ) -> Self {
         Self {
             connector,
-            hubs: config.hubs.clone(),
+            crew: None,
+            hubs,
             next: 0,
             client: config.client.clone(),
             handshake: config.handshake_deadline,
@@ -86,14 +95,38 @@ impl Dialer {
         std::mem::take(&mut self.tried)
     }
 
-    /// Another hub is there.
-    pub(super) fn learn(&mut self, hub: HubAddress) {
-        let known = |other: &HubAddress| {
-            (other.host == hub.host && other.port == hub.port) || (hub.id.is_some() && other.id == hub.id)
-        };
-        if !self.hubs.iter().any(known) && self.hubs.len() < MOST_HUBS {
+    /// From now on it dials for this link.
+    pub(super) fn of(self, crew: Crew) -> Self {
+        Self { crew: Some(crew), ..self }
+    }
+
+    /// From now on it dials only the address that led to the last link.
+    pub(super) fn settle(&mut self) -> HubAddress {
+        let address = self.hubs[self.next % self.hubs.len()].clone();
+        self.hubs = vec![address.clone()];
+        address
+    }
+
+    /// The hub is to be found here too.
+    pub(super) fn reach(&mut self, hub: HubAddress) {
+        if !self.hubs.contains(&hub) && self.hubs.len() < MOST_ADDRESSES {
             self.hubs.push(hub);
         }
+    }
+
+    /// The address that was dialed last leads to another hub. False: it is the only one.
+    pub(super) fn mislead(&mut self, now: Instant) -> bool {
+        if self.hubs.len() < 2 {
+            return false;
+        }
+        self.hubs.remove(self.next % self.hubs.len());
+        self.pause(now);
+        true
+    }
+
+    /// Nothing is tried for a while.
+    pub(super) fn pause(&mut self, now: Instant) {
+        self.not_before = now + self.backoff.next();
     }
 
     /// A link that came up at `since` is gone: the next attempt waits, at least as long as the hub asked.
@@ -129,10 +162,6 @@ impl Dialer {
                 match self.attempt(&hub, deadline).await {
                     Ok(link) => {
                         self.tried.clear();
-                        // This one is known already, by the address that led here.
-                        let own = Some(&link.welcome.hub);
-                        let others = link.welcome.hubs.iter().filter(|hub| hub.id.as_ref() != own);
-                        others.for_each(|hub| self.learn(hub.clone()));
                         return Ok(link);
                     }
                     Err(fault) => {
@@ -147,6 +176,9 @@ impl Dialer {
                             asked = asked.max(wait);
                         }
                         self.note(&hub, &fault);
+                        if let Some(crew) = &self.crew {
+                            crew.tried();
+                        }
                         refusal = Some(fault);
                     }
                 }
@@ -199,7 +231,7 @@ pub(super) fn ends_the_spoke(fault: &Fault) -> bool {
     !fault.is_retryable() && codes.contains(&fault.code.as_str())
 }
 
-fn address(hub: &HubAddress) -> String {
+pub(super) fn address(hub: &HubAddress) -> String {
     match &hub.id {
         Some(id) => format!("{}:{} ({id})", hub.host, hub.port),
         None => format!("{}:{}", hub.host, hub.port),

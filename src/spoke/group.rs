@@ -182,7 +182,7 @@ impl ConsumerGroup {
     /// # }
     /// ```
     pub fn dead(&self) -> DeadReader {
-        DeadReader::new(self.spoke.inner.port.clone(), self.name(), self.called().to_owned())
+        DeadReader::new(self.spoke.inner.fleet.clone(), self.name(), self.called().to_owned())
     }
 
     /// Tries a dead event again, in a new round with attempts of its own. An event that an npm spoke claimed and left
@@ -243,14 +243,14 @@ impl ConsumerGroup {
 
     async fn change(&self, action: GroupAction) -> Result<GroupChanged, GroupError> {
         let query = Query::Group(self.name()?, action);
-        match self.spoke.inner.port.group(self.called(), query).await? {
+        match self.spoke.inner.fleet.group(self.called(), query).await? {
             Answer::Group(changed) => Ok(*changed),
             other => Err(GroupError::Refused(surprising(&other))),
         }
     }
 
     async fn redriven(&self, what: Redrive) -> Result<u64, GroupError> {
-        match self.spoke.inner.port.group(self.called(), Query::Redrive(what)).await? {
+        match self.spoke.inner.fleet.group(self.called(), Query::Redrive(what)).await? {
             Answer::Redriven(count) => Ok(count),
             other => Err(GroupError::Refused(surprising(&other))),
         }
@@ -297,7 +297,7 @@ impl Spoke {
     }
 
     async fn backlogs(&self, called: &str, query: BacklogQuery) -> Result<Vec<Backlog>, GroupError> {
-        match self.inner.port.group(called, Query::Backlog(query)).await? {
+        match self.inner.fleet.group(called, Query::Backlog(query)).await? {
             Answer::Backlog(backlogs) => Ok(backlogs),
             other => Err(GroupError::Refused(surprising(&other))),
         }

@@ -1,4 +1,4 @@
-//! A bounded queue from the link's task to one reader: bounded in items and in weight, and the sender never
+//! A bounded queue from the links' tasks to one reader: bounded in items and in weight, and the sender never
 //! waits: what doesn't fit is the sender's to decide.
 
 use std::{
@@ -23,7 +23,6 @@ pub(super) enum Taken<T> {
 
 #[derive(Debug)]
 pub(super) struct Lane<T> {
-    max_items: usize,
     max_weight: usize,
     state: Mutex<State<T>>,
     wake: Notify,
@@ -32,22 +31,31 @@ pub(super) struct Lane<T> {
 #[derive(Debug)]
 struct State<T> {
     items: VecDeque<(T, usize)>,
+    max_items: usize,
     weight: usize,
-    lagged: bool,
+    /// Items were left out; so many are to be read before that is told.
+    lagged: Option<usize>,
     closed: bool,
     fault: Option<Fault>,
 }
 
 impl<T> Lane<T> {
     pub(super) fn new(max_items: usize, max_weight: usize) -> Self {
-        let state = State { items: VecDeque::new(), weight: 0, lagged: false, closed: false, fault: None };
-        Self { max_items, max_weight, state: Mutex::new(state), wake: Notify::new() }
+        let state =
+            State { items: VecDeque::new(), max_items, weight: 0, lagged: None, closed: false, fault: None };
+        Self { max_weight, state: Mutex::new(state), wake: Notify::new() }
+    }
+
+    /// From now on it takes so many items, if that is more than before.
+    pub(super) fn widen(&self, max_items: usize) {
+        let mut state = self.lock();
+        state.max_items = state.max_items.max(max_items);
     }
 
     /// Adds an item, or gives it back if the queue is full. A lone item always fits.
     pub(super) fn push(&self, item: T, weight: usize) -> Result<(), T> {
         let mut state = self.lock();
-        let fits = state.items.len() < self.max_items && state.weight + weight <= self.max_weight;
+        let fits = state.items.len() < state.max_items && state.weight + weight <= self.max_weight;
         if state.closed || !(fits || state.items.is_empty()) {
             return Err(item);
         }
@@ -60,7 +68,9 @@ impl<T> Lane<T> {
 
     /// Tells the reader, once it has read all that is here, that items were left out.
     pub(super) fn lag(&self) {
-        self.lock().lagged = true;
+        let mut state = self.lock();
+        state.lagged = Some(state.items.len());
+        drop(state);
         self.wake.notify_one();
     }
 
@@ -75,6 +85,7 @@ impl<T> Lane<T> {
         let (out, kept): (VecDeque<_>, _) =
             std::mem::take(&mut state.items).into_iter().partition(|(item, _)| is_such(item));
         state.weight = kept.iter().map(|(_, weight)| weight).sum();
+        state.lagged = state.lagged.map(|left| left.min(kept.len()));
         state.items = kept;
         drop(state);
         // Dropped after the lock is free: an item's own drop may do more.
@@ -92,6 +103,11 @@ impl<T> Lane<T> {
         self.wake.notify_one();
     }
 
+    /// Whether nothing is added any more: it has ended, or its reader has gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Why it was closed, if there was a reason.
     pub(super) fn fault(&self) -> Option<Fault> {
         self.lock().fault.clone()
@@ -102,12 +118,14 @@ impl<T> Lane<T> {
         loop {
             {
                 let mut state = self.lock();
+                if state.lagged == Some(0) {
+                    state.lagged = None;
+                    return Taken::Lagged;
+                }
                 if let Some((item, weight)) = state.items.pop_front() {
                     state.weight -= weight;
+                    state.lagged = state.lagged.map(|left| left - 1);
                     return Taken::Item(item);
-                }
-                if std::mem::take(&mut state.lagged) {
-                    return Taken::Lagged;
                 }
                 if state.closed {
                     return Taken::Closed;
@@ -149,5 +167,21 @@ mod tests {
         lane.close(None);
         assert_eq!(lane.take().await, Taken::<i32>::Closed);
         assert_eq!(lane.push(2, 1), Err(2));
+    }
+
+    #[tokio::test]
+    async fn a_lag_is_told_at_its_place_though_others_go_on_adding() {
+        let lane = Lane::new(2, 10);
+        assert_eq!(lane.push(1, 1), Ok(()));
+        lane.lag();
+        assert_eq!(lane.push(2, 1), Ok(()));
+        assert_eq!(lane.take().await, Taken::Item(1));
+        assert_eq!(lane.take().await, Taken::Lagged);
+        assert_eq!(lane.take().await, Taken::Item(2));
+        lane.widen(3);
+        for item in 1..=3 {
+            assert_eq!(lane.push(item, 1), Ok(()));
+        }
+        assert_eq!(lane.push(4, 1), Err(4));
     }
 }

@@ -2,11 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{
-    ReadError, Spoke, Timestamp,
-    command::{Found, Port},
-    query::Query,
-};
+use super::{ReadError, Spoke, Timestamp, command::Found, fleet::Fleet, query::Query};
 use crate::{
     event::{Domain, Eid, Event, InvalidText, Name, Pid},
     wire::{Answer, LogOf, LogQuery, MOST_NAMES},
@@ -32,7 +28,7 @@ pub(super) const PAGE: u32 = 1000;
 /// ```
 #[must_use = "a log is read by `next_page` or `collect`"]
 pub struct LogReader {
-    port: Arc<Port>,
+    fleet: Arc<Fleet>,
     /// The first text that breaks a rule is told by the first page.
     query: Result<LogQuery, ReadError>,
     page: Option<String>,
@@ -40,9 +36,9 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    fn new(port: Arc<Port>, of: Result<LogOf, InvalidText>) -> Self {
+    fn new(fleet: Arc<Fleet>, of: Result<LogOf, InvalidText>) -> Self {
         let query = of.map(LogQuery::from).map_err(ReadError::from);
-        Self { port, query, page: Some(String::new()), limit: PAGE }
+        Self { fleet, query, page: Some(String::new()), limit: PAGE }
     }
 
     /// Only events of one of these names, at most 64.
@@ -102,7 +98,7 @@ impl LogReader {
     pub async fn next_page(&mut self) -> Result<Option<Vec<Event>>, ReadError> {
         let Some(page) = self.page.clone() else { return Ok(None) };
         let query = Query::Log { query: self.query.clone()?, page, limit: self.limit };
-        let Found { events, answer } = self.port.query(query).await?;
+        let Found { events, answer } = self.fleet.query(query).await?;
         self.page = match answer {
             Answer::Page(next) if !next.is_empty() => Some(next),
             _ => None,
@@ -155,14 +151,14 @@ impl Spoke {
     pub fn log(&self, domain: &str, pid: &str) -> LogReader {
         let of =
             Domain::parse(domain).and_then(|domain| Ok(LogOf::Process { domain, pid: Pid::parse(pid)? }));
-        LogReader::new(self.inner.port.clone(), of)
+        LogReader::new(self.inner.fleet.clone(), of)
     }
 
     /// A reader of the events that are associated with the child process `cpid` of `domain`, oldest first.
     pub fn child_log(&self, domain: &str, cpid: &str) -> LogReader {
         let of = Domain::parse(domain)
             .and_then(|domain| Ok(LogOf::ChildProcess { domain, cpid: Pid::parse(cpid)? }));
-        LogReader::new(self.inner.port.clone(), of)
+        LogReader::new(self.inner.fleet.clone(), of)
     }
 
     /// A reader of the events that are associated with the entity `eid`, oldest first; of all domains, unless
@@ -176,7 +172,7 @@ impl Spoke {
     /// ```
     pub fn entity_log(&self, eid: &str) -> LogReader {
         let of = Eid::parse(eid).map(|eid| LogOf::Entity { eid, domain: None });
-        LogReader::new(self.inner.port.clone(), of)
+        LogReader::new(self.inner.fleet.clone(), of)
     }
 
     /// A reader of all events of a domain, **newest first**.
@@ -189,6 +185,6 @@ impl Spoke {
     /// ```
     pub fn domain_log(&self, domain: &str) -> LogReader {
         let of = Domain::parse(domain).map(|domain| LogOf::Domain { domain });
-        LogReader::new(self.inner.port.clone(), of)
+        LogReader::new(self.inner.fleet.clone(), of)
     }
 }

@@ -41,7 +41,7 @@ impl Spoke {
             return Err(ChangeError::Refused(Fault::refused(code::INVALID_BATCH, text)));
         }
         let count = ids.len();
-        match self.inner.port.change(Query::Nudge(ids)).await? {
+        match self.inner.fleet.change(Query::Nudge(ids)).await? {
             Answer::Nudged { events, .. } if events.len() == count => Ok(events),
             other => Err(ChangeError::Refused(surprising(&other))),
         }
@@ -53,7 +53,7 @@ impl Spoke {
     /// # Errors
     /// [`ChangeError`] if the hub refuses or doesn't answer in time.
     pub async fn nudge_all(&self) -> Result<u64, ChangeError> {
-        match self.inner.port.change(Query::Nudge(Vec::new())).await? {
+        match self.inner.fleet.change(Query::Nudge(Vec::new())).await? {
             Answer::Nudged { taken, .. } => Ok(taken),
             other => Err(ChangeError::Refused(surprising(&other))),
         }

@@ -59,7 +59,7 @@ impl Spoke {
             let now = now.map_err(|error| looked(error, what.clone(), named))?;
             return now.ok_or(WaitError::TimedOut { what, waited: timeout });
         }
-        match self.inner.port.wait(wanted, timeout, Some(id.to_owned())).await?.answer {
+        match self.inner.fleet.wait(wanted, timeout, Some(id.to_owned())).await?.answer {
             Answer::Outcome(Some(ended)) => Ok(*ended),
             other => Err(WaitError::Refused(surprising(&other))),
         }
@@ -70,7 +70,7 @@ impl Spoke {
         group: Option<Group>,
         id: &str,
     ) -> Result<Option<Ended>, ReadError> {
-        match self.inner.port.query(Query::Outcome(EventId::parse(id)?, group)).await?.answer {
+        match self.inner.fleet.query(Query::Outcome(EventId::parse(id)?, group)).await?.answer {
             Answer::Outcome(ended) => Ok(ended.map(|ended| *ended)),
             other => Err(ReadError::Refused(surprising(&other))),
         }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{ReadError, Spoke, command::Port, log::PAGE, query::Query, write::surprising};
+use super::{ReadError, Spoke, fleet::Fleet, log::PAGE, query::Query, write::surprising};
 use crate::{
     event::{Domain, Pid},
     wire::Answer,
@@ -11,7 +11,7 @@ use crate::{
 /// Reads the processes of a domain in rising order, each once, a page at a time.
 #[must_use = "processes are read by `next_page` or `collect`"]
 pub struct PidReader {
-    port: Arc<Port>,
+    fleet: Arc<Fleet>,
     domain: String,
     page: Option<String>,
     limit: u32,
@@ -32,7 +32,7 @@ impl PidReader {
         let Some(page) = self.page.clone() else { return Ok(None) };
         let domain = Domain::parse(self.domain.as_str())?;
         let query = Query::Pids { domain, page, limit: self.limit };
-        match self.port.query(query).await?.answer {
+        match self.fleet.query(query).await?.answer {
             Answer::Pids { pids, next } => {
                 self.page = Some(next).filter(|next| !next.is_empty());
                 Ok((self.page.is_some() || !pids.is_empty()).then_some(pids))
@@ -85,7 +85,7 @@ impl Spoke {
     /// # }
     /// ```
     pub fn pids(&self, domain: &str) -> PidReader {
-        let port = self.inner.port.clone();
-        PidReader { port, domain: domain.to_owned(), page: Some(String::new()), limit: PAGE }
+        let fleet = self.inner.fleet.clone();
+        PidReader { fleet, domain: domain.to_owned(), page: Some(String::new()), limit: PAGE }
     }
 }

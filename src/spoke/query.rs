@@ -2,7 +2,8 @@
 
 use super::{
     ChangeError, GroupError, ReadError,
-    command::{Command, Failure, Found, Port, Unanswered},
+    command::{Failure, Found, Unanswered},
+    fleet::Fleet,
 };
 use crate::{
     event::{Domain, EventId, Fault, Group, RecurringName, code},
@@ -112,6 +113,11 @@ impl Query {
         )
     }
 
+    /// Whether each hub has a part in it, of several.
+    pub(super) fn concerns_all(&self) -> bool {
+        matches!(self, Query::Group(..) | Query::Backlog(_) | Query::Redrive(Redrive { id: None, .. }))
+    }
+
     /// Whether it may be sent again when the link is lost before its answer. What waits by then, what a log has got since,
     /// a group or a binding that somebody has made anew (consumers that come back do) isn't what was meant; and "none was
     /// there" is no true answer to whom it was done for. What has a name that only its owner gives, a recurring schedule, is
@@ -151,11 +157,11 @@ impl Query {
     }
 }
 
-impl Port {
+impl Fleet {
     /// Asks for a read.
     pub(super) async fn query(&self, query: Query) -> Result<Found, ReadError> {
         let id = query.id();
-        let answered = self.ask(|answer| Command::Query { query, answer }).await;
+        let answered = self.ask(query).await;
         answered.map_err(|unanswered| match (unanswered, id) {
             (Unanswered::TimedOut(waited), _) => ReadError::TimedOut { waited },
             (Unanswered::Failed(Failure::Closed(fault)), _) => ReadError::Closed(fault),
@@ -173,7 +179,7 @@ impl Port {
     /// Asks for a change.
     pub(super) async fn change(&self, query: Query) -> Result<Answer, ChangeError> {
         let id = query.id();
-        let answered = self.ask(|answer| Command::Query { query, answer }).await;
+        let answered = self.ask(query).await;
         answered.map(|found| found.answer).map_err(|unanswered| match (unanswered, id) {
             (Unanswered::TimedOut(waited), _) => ChangeError::TimedOut { waited },
             (Unanswered::Failed(Failure::Closed(fault)), _) => ChangeError::Closed(fault),
@@ -189,7 +195,7 @@ impl Port {
     /// Asks about a group, or for a change of it; `group` is what it is called.
     pub(super) async fn group(&self, group: &str, query: Query) -> Result<Answer, GroupError> {
         let id = query.id();
-        let answered = self.ask(|answer| Command::Query { query, answer }).await;
+        let answered = self.ask(query).await;
         answered.map(|found| found.answer).map_err(|unanswered| match (unanswered, id) {
             (Unanswered::TimedOut(waited), _) => GroupError::TimedOut { waited },
             (Unanswered::Failed(Failure::Closed(fault)), _) => GroupError::Closed(fault),

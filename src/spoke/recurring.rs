@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{ChangeError, ReadError, Spoke, Timestamp, command::Port, query::Query, write::surprising};
+use super::{ChangeError, ReadError, Spoke, Timestamp, fleet::Fleet, query::Query, write::surprising};
 use crate::{
     event::{Data, Domain, EventId, InvalidData, Name, Pid, RecurringName},
     wire::{
@@ -182,7 +182,7 @@ pub struct RanNow {
 /// Reads recurring schedules by their names, a page at a time.
 #[must_use = "schedules are read by `next_page` or `collect`"]
 pub struct RecurringReader {
-    port: Arc<Port>,
+    fleet: Arc<Fleet>,
     page: Option<String>,
     limit: u32,
 }
@@ -200,7 +200,7 @@ impl RecurringReader {
     /// [`ReadError`] if the hub refuses or doesn't answer in time.
     pub async fn next_page(&mut self) -> Result<Option<Vec<RecurringState>>, ReadError> {
         let Some(page) = self.page.clone() else { return Ok(None) };
-        match self.port.query(Query::RecurList { page, limit: self.limit }).await?.answer {
+        match self.fleet.query(Query::RecurList { page, limit: self.limit }).await?.answer {
             Answer::Recurrings { states, next } => {
                 self.page = Some(next).filter(|next| !next.is_empty());
                 Ok((self.page.is_some() || !states.is_empty()).then_some(states))
@@ -250,7 +250,7 @@ impl Spoke {
     /// `E_EVENTFLOW_RECURRING_CONFLICT` if one of this name stands with other content.
     pub async fn recur(&self, recurrence: Recurrence) -> Result<Recurred, ChangeError> {
         let recur = Box::new(recurrence.check()?);
-        match self.inner.port.change(Query::Recur(recur)).await? {
+        match self.inner.fleet.change(Query::Recur(recur)).await? {
             Answer::Recurring { next, made } => Ok(Recurred { next, made }),
             other => Err(ChangeError::Refused(surprising(&other))),
         }
@@ -262,7 +262,7 @@ impl Spoke {
     /// [`ReadError`]; its code is `E_EVENTFLOW_RECURRING_NOT_FOUND` if there is none of this name.
     pub async fn recurring(&self, name: &str, runs: u32) -> Result<RecurringDetails, ReadError> {
         let query = Query::RecurShow { name: RecurringName::parse(name.to_owned())?, runs: runs.max(1) };
-        match self.inner.port.query(query).await?.answer {
+        match self.inner.fleet.query(query).await?.answer {
             Answer::RecurringShown { shown, data } => Ok(RecurringDetails { shown: *shown, data }),
             other => Err(ReadError::Refused(surprising(&other))),
         }
@@ -280,7 +280,7 @@ impl Spoke {
     /// # }
     /// ```
     pub fn recurring_schedules(&self) -> RecurringReader {
-        RecurringReader { port: self.inner.port.clone(), page: Some(String::new()), limit: MOST_RECURRING }
+        RecurringReader { fleet: self.inner.fleet.clone(), page: Some(String::new()), limit: MOST_RECURRING }
     }
 
     /// Lets a recurring schedule rest until it is resumed. Again changes nothing.
@@ -310,7 +310,7 @@ impl Spoke {
 
     async fn change_recurring(&self, name: &str, change: RecurChange) -> Result<(), ChangeError> {
         let name = RecurringName::parse(name.to_owned())?;
-        self.inner.port.change(Query::RecurChange(name, change)).await.map(drop)
+        self.inner.fleet.change(Query::RecurChange(name, change)).await.map(drop)
     }
 
     /// Has a recurring schedule, also a paused one, publish its event now, besides the times of its rule. After a lost link
@@ -321,7 +321,7 @@ impl Spoke {
     pub async fn run_recurring(&self, name: &str) -> Result<RanNow, ChangeError> {
         let name = RecurringName::parse(name.to_owned())?;
         let id = EventId::parse(self.new_id())?;
-        match self.inner.port.change(Query::RecurRun(name, id.clone())).await? {
+        match self.inner.fleet.change(Query::RecurRun(name, id.clone())).await? {
             Answer::Published(published) => Ok(RanNow { id, published }),
             other => Err(ChangeError::Refused(surprising(&other))),
         }

@@ -8,16 +8,15 @@ use std::{
 };
 
 use tokio::{
-    sync::{oneshot, watch},
     task::spawn_blocking,
     time::{Instant, timeout},
 };
 
 use super::{
-    Status,
     backoff::Backoff,
-    command::{Command, Failure, Found, Port, closed},
+    command::{Failure, Found, closed},
     credentials::Credentials,
+    fleet::{Board, Fleet},
     query::Query,
 };
 use crate::{
@@ -103,7 +102,7 @@ impl fmt::Debug for RenewError {
 #[derive(Debug, Clone)]
 pub(super) struct Renewer {
     pub(super) credentials: Arc<Credentials>,
-    pub(super) port: Weak<Port>,
+    pub(super) fleet: Weak<Fleet>,
 }
 
 impl Renewer {
@@ -132,17 +131,12 @@ impl Renewer {
     }
 
     async fn ask(&self, key: String) -> Result<Renewed, RenewError> {
-        let (answer, answered) = oneshot::channel();
-        let query = Command::Query { query: Query::Renew(key), answer };
-        let Some(port) = self.port.upgrade() else { return Err(RenewError::Closed(closed())) };
-        let waited = port.deadline;
-        let asked = async {
-            let sent = port.commands.send(query).await.map_err(|_| RenewError::Closed(port.closed()));
-            // Not held while the answer is awaited: the last handle to go away ends the spoke.
-            drop(port);
-            sent?;
-            answered.await.map_err(|_| RenewError::Closed(closed()))
-        };
+        let Some(fleet) = self.fleet.upgrade() else { return Err(RenewError::Closed(closed())) };
+        let waited = fleet.deadline;
+        let answered = fleet.post(Query::Renew(key)).ok_or_else(|| RenewError::Closed(fleet.closed()))?;
+        // Not held while the answer is awaited: the last handle to go away ends the spoke.
+        drop(fleet);
+        let asked = async { answered.await.map_err(|_| RenewError::Closed(closed())) };
         match timeout(waited, asked).await.map_err(|_| RenewError::TimedOut { waited })?? {
             Ok(Found { answer: Answer::Renewed(renewed), .. }) => Ok(*renewed),
             Ok(_) => {
@@ -155,40 +149,39 @@ impl Renewer {
     }
 
     /// Renews in time until the spoke is closed.
-    pub(super) async fn run(self, mut status: watch::Receiver<Status>) {
+    pub(super) async fn run(self, board: Arc<Board>) {
         loop {
             // Without a leaf there is nothing to renew: such credentials are a test's.
             let Ok(due) = self.credentials.bundle().renew_at() else { return };
-            if sleep_until(due, &mut status).await.is_err() {
+            if sleep_until(due, &board).await.is_err() {
                 return;
             }
             let mut backoff = self.backoff();
-            while let Err(error) = self.in_time(&mut status).await {
-                if status.borrow().closed {
+            while let Err(error) = self.in_time(&board).await {
+                if board.status().closed {
                     return;
                 }
                 let wait = backoff.next().max(FIRST.0);
                 tracing::warn!(code = error.code(), ?wait, "the certificate isn't renewed yet: {error}");
-                if rest(wait, &mut status).await.is_err() {
+                if rest(wait, &board).await.is_err() {
                     return;
                 }
             }
-            if rest(LEAST, &mut status).await.is_err() {
+            if rest(LEAST, &board).await.is_err() {
                 return;
             }
         }
     }
 
     /// One try, once there is a link; given up if that is lost.
-    async fn in_time(&self, status: &mut watch::Receiver<Status>) -> Result<(), RenewError> {
+    async fn in_time(&self, board: &Board) -> Result<(), RenewError> {
         let gone = || RenewError::Closed(closed());
-        let up = status.wait_for(|status| status.hub.is_some() || status.closed).await;
-        if up.map_or(true, |status| status.closed) {
+        if board.when(|status| status.hub.is_some()).await.closed {
             return Err(gone());
         }
         let renewed = tokio::select! {
             renewed = self.renew() => renewed,
-            _ = lost(status) => {
+            () = lost(board) => {
                 let text = "the link was lost before the certificate was renewed";
                 return Err(RenewError::Refused(Fault::retryable(code::LINK_LOST, text, Duration::ZERO)));
             }
@@ -224,28 +217,24 @@ impl Renewer {
 struct Closed;
 
 /// Waits until there is no link.
-async fn lost(status: &mut watch::Receiver<Status>) {
-    // Without the task there is no link either.
-    let _ = status.wait_for(|status| status.hub.is_none() || status.closed).await;
+async fn lost(board: &Board) {
+    // Without a task there is no link either.
+    board.when(|status| status.hub.is_none()).await;
 }
 
 /// Sleeps until the clock says so.
-async fn sleep_until(due: SystemTime, status: &mut watch::Receiver<Status>) -> Result<(), Closed> {
+async fn sleep_until(due: SystemTime, board: &Board) -> Result<(), Closed> {
     while let Ok(left) = due.duration_since(SystemTime::now())
         && !left.is_zero()
     {
-        rest(left.min(LOOK), status).await?;
+        rest(left.min(LOOK), board).await?;
     }
     Ok(())
 }
 
-async fn rest(wait: Duration, status: &mut watch::Receiver<Status>) -> Result<(), Closed> {
-    let over = async {
-        // Also when the task is gone.
-        let _ = status.wait_for(|status| status.closed).await;
-    };
-    match timeout(wait, over).await {
-        Ok(()) => Err(Closed),
+async fn rest(wait: Duration, board: &Board) -> Result<(), Closed> {
+    match timeout(wait, board.when(|status| status.closed)).await {
+        Ok(_) => Err(Closed),
         Err(_) => Ok(()),
     }
 }

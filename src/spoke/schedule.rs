@@ -175,7 +175,7 @@ impl Spoke {
     /// [`ChangeError`]; its code is `E_EVENTFLOW_SCHEDULE_NOT_FOUND` if no such event is scheduled and
     /// `E_EVENTFLOW_SCHEDULE_EXECUTED` if it ran.
     pub async fn cancel(&self, id: &str) -> Result<(), ChangeError> {
-        self.inner.port.change(Query::Cancel(EventId::parse(id)?)).await.map(drop)
+        self.inner.fleet.change(Query::Cancel(EventId::parse(id)?)).await.map(drop)
     }
 }
 

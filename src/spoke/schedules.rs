@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{ReadError, Spoke, Timestamp, command::Port, log::PAGE, query::Query, write::surprising};
+use super::{ReadError, Spoke, Timestamp, fleet::Fleet, log::PAGE, query::Query, write::surprising};
 use crate::{
     event::Pattern,
     wire::{Answer, ScheduledEvent, SchedulesQuery},
@@ -12,7 +12,7 @@ use crate::{
 /// [`Spoke::schedules`].
 #[must_use = "schedules are read by `next_page` or `collect`"]
 pub struct ScheduleReader {
-    port: Arc<Port>,
+    fleet: Arc<Fleet>,
     /// The first text that breaks a rule is told by the first page.
     query: Result<SchedulesQuery, ReadError>,
     page: Option<String>,
@@ -59,7 +59,7 @@ impl ScheduleReader {
     pub async fn next_page(&mut self) -> Result<Option<Vec<ScheduledEvent>>, ReadError> {
         let Some(page) = self.page.clone() else { return Ok(None) };
         let query = Query::Schedules { query: self.query.clone()?, page, limit: self.limit };
-        match self.port.query(query).await?.answer {
+        match self.fleet.query(query).await?.answer {
             Answer::Schedules { events, next } => {
                 self.page = Some(next).filter(|next| !next.is_empty());
                 Ok((self.page.is_some() || !events.is_empty()).then_some(events))
@@ -122,7 +122,7 @@ impl Spoke {
     /// # }
     /// ```
     pub fn schedules(&self) -> ScheduleReader {
-        let port = self.inner.port.clone();
-        ScheduleReader { port, query: Ok(SchedulesQuery::default()), page: Some(String::new()), limit: PAGE }
+        let fleet = self.inner.fleet.clone();
+        ScheduleReader { fleet, query: Ok(SchedulesQuery::default()), page: Some(String::new()), limit: PAGE }
     }
 }

@@ -3,6 +3,7 @@
 
 mod consumers;
 mod leases;
+mod moves;
 mod publishes;
 mod queries;
 mod registrations;
@@ -15,7 +16,7 @@ mod window;
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use bytes::BytesMut;
@@ -29,7 +30,9 @@ use self::{
 use super::{
     Drained, PublishError, Status,
     backoff::Backoff,
-    command::{Answering, ClaimId, Command, Failure, Key, LinkNumber, Remark, Settle, closed},
+    command::{
+        Answering, ClaimId, Command, Failure, Key, LinkNumber, Port, QueryCommand, Remark, Settle, closed,
+    },
 };
 use crate::{
     event::Fault,
@@ -49,6 +52,8 @@ enum Asked {
 
 #[derive(Debug)]
 pub(super) struct Session {
+    /// What claims settle themselves by.
+    port: Weak<Port>,
     /// The last number that a request has got; never used twice, not even on another link.
     req: Req,
     sub: Sub,
@@ -80,8 +85,9 @@ pub(super) struct Session {
 
 impl Session {
     /// A session without a link; `retry` paces publishes that the hub refuses for now.
-    pub(super) fn new(retry: Backoff) -> Self {
+    pub(super) fn new(retry: Backoff, port: Weak<Port>) -> Self {
         Self {
+            port,
             req: 0,
             sub: 0,
             link: 0,
@@ -157,7 +163,7 @@ impl Session {
         }
     }
 
-    /// Takes what a handle asks. `Close` is the task's own.
+    /// Takes what a handle asks. What is about the link itself is the task's own.
     pub(super) fn command(&mut self, command: Command, now: Instant) {
         match command {
             Command::Write(write) if self.takes_requests() => {
@@ -167,8 +173,8 @@ impl Session {
             Command::Write(write) => {
                 let _ = write.answer.send(Err(PublishError::Closed(self.reason.clone())));
             }
-            Command::Query { query, answer } if self.takes_requests() => self.queries.add(query, answer),
-            Command::Query { answer, .. } => self.refuse(answer),
+            Command::Query(query) if self.takes_requests() => self.queries.add(query),
+            Command::Query(QueryCommand { answer, .. }) => self.refuse(answer),
             Command::Wait(wait) if self.takes_requests() => self.waits.add(wait),
             Command::Wait(wait) => self.refuse(wait.answer),
             Command::Subscribe { key, subscribe, answer } if !self.closing => {
@@ -176,16 +182,21 @@ impl Session {
                 self.subscribe(key);
             }
             Command::Consume { key, consume, answer } if !self.closing => {
-                self.consumers.add(key, consume, answer);
-                self.consume(key);
+                if self.consumers.add(key, consume, answer) {
+                    self.consume(key);
+                }
             }
-            Command::Subscribe { answer, .. } => self.refuse(answer),
-            Command::Consume { answer, .. } => self.refuse(answer),
+            Command::Subscribe { answer: Some(answer), .. } => self.refuse(answer),
+            Command::Consume { answer: Some(answer), .. } => self.refuse(answer),
             Command::Unsubscribe { key, answer } => self.unsubscribe(key, Some(answer)),
             Command::Stop { key, answer } => self.stop(key, Some(answer)),
             Command::Settle { claim, how, answer } => self.settle(claim, how, Some(answer)),
             Command::Extend { claim, lease, answer } => self.extend(claim, lease, answer, now),
-            Command::Close { answer } => drop(answer),
+            Command::Subscribe { .. }
+            | Command::Consume { .. }
+            | Command::Reach(_)
+            | Command::Close { .. }
+            | Command::End(_) => {}
         }
     }
 
@@ -304,6 +315,7 @@ impl Session {
             claims_held: self.consumers.held(),
             claims_lost: self.consumers.lost_count(),
             closed: false,
+            links: Vec::new(),
         }
     }
 

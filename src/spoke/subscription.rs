@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{
     Handlers, SubscribeError, Subscriber,
-    command::{Command, Failure, Key, Port, Remark, Unanswered},
+    command::{Failure, Key, Remark, Unanswered},
+    fleet::Fleet,
     lane::{Lane, Taken},
 };
 use crate::event::{Event, Fault, Position, Uid};
@@ -48,9 +49,12 @@ pub enum Delivery {
 /// A delivery on its way to the reader.
 #[derive(Debug)]
 pub(super) struct Arrival {
-    pub(super) delivery: Delivery,
-    /// Where the reader stands once it has it: at this hub, at this number.
-    pub(super) at: Option<(Uid, u64)>,
+    /// None: only where the reader stands changes.
+    pub(super) delivery: Option<Delivery>,
+    /// Whose it is.
+    pub(super) hub: Option<Uid>,
+    /// Where the reader stands there once it has it.
+    pub(super) seq: Option<u64>,
 }
 
 /// A subscription, restored after each lost link. Dropping it unsubscribes.
@@ -66,19 +70,21 @@ pub(super) struct Arrival {
 pub struct Subscription {
     key: Key,
     lane: Arc<Lane<Arrival>>,
-    port: Arc<Port>,
+    fleet: Arc<Fleet>,
     /// It began at a point of its own, and goes on where it ended.
     replays: bool,
     position: Position,
+    /// Where the last delivery came from.
+    hub: Option<Uid>,
     closed: bool,
 }
 
 impl Subscription {
-    pub(super) fn new(key: Key, lane: Arc<Lane<Arrival>>, port: Arc<Port>, replays: bool) -> Self {
-        Self { key, lane, port, replays, position: Position::default(), closed: false }
+    pub(super) fn new(key: Key, lane: Arc<Lane<Arrival>>, fleet: Arc<Fleet>, replays: bool) -> Self {
+        Self { key, lane, fleet, replays, position: Position::default(), hub: None, closed: false }
     }
 
-    /// The hub has confirmed it, from here on.
+    /// The hubs have confirmed it, from here on.
     pub(super) fn begins(&mut self, position: Position) {
         self.position = position;
     }
@@ -88,6 +94,13 @@ impl Subscription {
     #[must_use]
     pub fn position(&self) -> &Position {
         &self.position
+    }
+
+    /// The hub that gave what [`Subscription::next`] returned last: the numbers of an event, of a gap and of removed events
+    /// are that hub's. None before the first of them, and after [`Delivery::Lagged`].
+    #[must_use]
+    pub fn hub(&self) -> Option<&str> {
+        self.hub.as_deref()
     }
 
     /// Handles what comes by handlers, as [`Spoke::subscribe_with`](super::Spoke::subscribe_with) does.
@@ -101,15 +114,19 @@ impl Subscription {
     pub async fn next(&mut self) -> Option<Delivery> {
         loop {
             match self.lane.take().await {
-                Taken::Item(Arrival { delivery, at }) => {
-                    if let Some((hub, seq)) = at {
-                        self.position.reach(&hub, seq);
+                Taken::Item(Arrival { delivery, hub, seq }) => {
+                    if let (Some(hub), Some(seq)) = (&hub, seq) {
+                        self.position.reach(hub, seq);
                     }
-                    return Some(delivery);
+                    if let Some(delivery) = delivery {
+                        self.hub = hub;
+                        return Some(delivery);
+                    }
                 }
                 Taken::Lagged => {
-                    self.port.remark(Remark::Drained(self.key));
+                    self.fleet.remark(Remark::Drained(self.key));
                     if !self.replays {
+                        self.hub = None;
                         return Some(Delivery::Lagged);
                     }
                 }
@@ -124,14 +141,13 @@ impl Subscription {
         self.lane.fault()
     }
 
-    /// Unsubscribes and waits for the hub's word.
+    /// Unsubscribes and waits for the word of all hubs.
     ///
     /// # Errors
-    /// If the hub doesn't answer in time. Nothing is delivered any more in any case.
+    /// If a hub doesn't answer in time. Nothing is delivered any more in any case.
     pub async fn close(mut self) -> Result<(), SubscribeError> {
         self.closed = true;
-        let key = self.key;
-        match self.port.ask(|answer| Command::Unsubscribe { key, answer }).await {
+        match self.fleet.unsubscribe(self.key).await {
             Ok(()) | Err(Unanswered::Failed(Failure::Closed(_) | Failure::LinkLost(_))) => Ok(()),
             Err(unanswered) => Err(unanswered.into()),
         }
@@ -141,7 +157,8 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if !self.closed {
-            self.port.remark(Remark::Subscription(self.key));
+            self.lane.close(None);
+            self.fleet.remark(Remark::Subscription(self.key));
         }
     }
 }

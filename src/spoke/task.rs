@@ -1,5 +1,8 @@
 //! The task that owns the socket: it moves bytes between the link and the session, and gets the next link.
 
+mod commands;
+mod dialing;
+
 use std::{
     io,
     sync::{Arc, OnceLock},
@@ -9,20 +12,21 @@ use std::{
 use bytes::BytesMut;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf},
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, oneshot},
     time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 use super::{
     Drained, Status,
     command::{Command, Remark, closed},
-    dial::{Dialer, Io, Link, NoLink, ends_the_spoke},
+    dial::{Dialer, Io, Link, ends_the_spoke},
+    fleet::Crew,
     pulse::{Beat, Pulse},
     session::{Heard, Session},
 };
 use crate::{
     event::{Fault, Retry, code},
-    wire::{Reader, RecordFault, Reply},
+    wire::{HubAddress, Reader, RecordFault, Reply},
 };
 
 /// Bytes that are encoded before the socket takes the ones before them.
@@ -39,14 +43,23 @@ const FAR: Duration = Duration::from_secs(3600);
 pub(super) struct Task {
     pub(super) session: Session,
     pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) posted: mpsc::UnboundedReceiver<Command>,
     pub(super) remarks: mpsc::UnboundedReceiver<Remark>,
-    pub(super) status: watch::Sender<Status>,
+    /// The links beside this one.
+    pub(super) crew: Crew,
+    /// How long the end takes at most if nobody says so.
     pub(super) close_deadline: Duration,
     /// Why the spoke ended, for its handles.
     pub(super) ended: Arc<OnceLock<Fault>>,
     pub(super) closing: Option<Closing>,
     /// Whether any handle is left to command.
     pub(super) orphaned: bool,
+    /// Further addresses of this hub, to be dialed next time.
+    pub(super) reach: Vec<HubAddress>,
+    /// Why the spoke ends now.
+    pub(super) end: Option<Fault>,
+    /// What was told last of how the link stands.
+    pub(super) reported: Option<Status>,
 }
 
 pub(super) struct Closing {
@@ -58,8 +71,18 @@ pub(super) struct Closing {
 enum End {
     /// Get another one, after this wait if the hub asked for one.
     Lost { fault: Fault, wait: Option<Duration> },
+    /// The hub won't have this spoke any more, for this reason.
+    Refused(Fault),
     /// The spoke ends, for this reason.
     Final(Fault),
+}
+
+/// Why there is no next link.
+enum Over {
+    /// The spoke has ended.
+    Spoke(Fault),
+    /// Only this link: its hub is gone, or has another one.
+    Link(Fault),
 }
 
 struct Socket {
@@ -75,8 +98,12 @@ struct Socket {
 }
 
 impl Task {
-    pub(super) async fn run(mut self, mut dialer: Dialer, first: Link) {
-        let mut next = Ok(first);
+    /// Serves one link after the other; the first one may be there, and known as up.
+    pub(super) async fn run(mut self, mut dialer: Dialer, first: Option<Link>) {
+        let mut next = match first {
+            Some(link) => Ok(link),
+            None => self.connect(&mut dialer).await,
+        };
         let reason = loop {
             let link = match next {
                 Ok(link) => link,
@@ -85,29 +112,26 @@ impl Task {
             let since = Instant::now();
             tracing::info!(hub.id = link.welcome.hub, "the link is up");
             let mut socket = self.begin(link, since);
-            match self.serve(&mut dialer, &mut socket).await {
+            let (fault, wait) = match self.serve(&mut socket).await {
                 End::Final(reason) => {
                     if self.closing.is_some() {
                         self.leave(socket).await;
                     }
-                    break reason;
+                    break Over::Spoke(reason);
                 }
-                End::Lost { fault, wait } => {
-                    tracing::warn!(
-                        hub.id = socket.hub,
-                        code = fault.code,
-                        "the link is lost: {}",
-                        fault.message
-                    );
-                    // Closed before another one is sought: the hub shouldn't hold two links of this spoke.
-                    drop(socket);
-                    self.session.link_down(&fault);
-                    dialer.lost(since, wait, Instant::now());
-                }
-            }
-            next = self.reconnect(&mut dialer).await;
+                End::Refused(reason) if self.crew.refused(&reason) => break Over::Spoke(reason),
+                End::Refused(fault) => (fault, None),
+                End::Lost { fault, wait } => (fault, wait),
+            };
+            tracing::warn!(hub.id = socket.hub, code = fault.code, "the link is lost: {}", fault.message);
+            // Closed before another one is sought: the hub shouldn't hold two links of this spoke.
+            drop(socket);
+            self.session.link_down(&fault);
+            self.hand_over();
+            dialer.lost(since, wait, Instant::now());
+            next = self.connect(&mut dialer).await;
         };
-        self.end(&reason);
+        self.end(reason);
     }
 
     fn begin(&mut self, link: Link, now: Instant) -> Socket {
@@ -125,9 +149,9 @@ impl Task {
         }
     }
 
-    async fn serve(&mut self, dialer: &mut Dialer, socket: &mut Socket) -> End {
+    async fn serve(&mut self, socket: &mut Socket) -> End {
         // Records may have come with `welcome`.
-        if let Err(end) = self.take_records(dialer, socket) {
+        if let Err(end) = self.take_records(socket) {
             return end;
         }
         let timer = sleep_until(socket.pulse.next());
@@ -143,7 +167,13 @@ impl Task {
             if self.session.fill(&mut socket.out, OUT_BYTES, now) {
                 socket.pulse.sent(now);
             }
+            if self.session.is_draining() {
+                self.hand_over();
+            }
             self.report();
+            if let Some(fault) = self.end.take() {
+                return End::Final(fault);
+            }
             if let Some(closing) = &self.closing {
                 let done = self.session.is_drained() && socket.out.is_empty() && !socket.unflushed;
                 if done || now >= closing.by {
@@ -159,21 +189,22 @@ impl Task {
             let (waits, full) = (!out.is_empty() || *unflushed, out.len() >= OUT_BYTES);
             tokio::select! {
                 read = input.read_buf(reader.spare()) => {
-                    if let Err(end) = self.took(read, dialer, socket) {
+                    if let Err(end) = self.took(read, socket) {
                         return end;
                     }
                 }
                 wrote = write(output, out), if waits => match wrote {
                     Ok(flushed) => socket.unflushed = !flushed,
-                    Err(error) => return self.last_words(dialer, socket, &error).await,
+                    Err(error) => return self.last_words(socket, &error).await,
                 },
                 command = self.commands.recv(), if !self.orphaned && !full => {
                     self.take_commands(command);
                 }
+                Some(command) = self.posted.recv(), if !full => self.take_posted(command),
                 Some(remark) = self.remarks.recv() => self.take_remarks(remark),
                 () = &mut timer => {
                     if socket.pulse.beat(Instant::now()) == Beat::Dead
-                        && let Err(end) = self.revive(dialer, socket).await
+                        && let Err(end) = self.revive(socket).await
                     {
                         return end;
                     }
@@ -183,21 +214,21 @@ impl Task {
     }
 
     /// The end of one read.
-    fn took(&mut self, read: io::Result<usize>, dialer: &mut Dialer, socket: &mut Socket) -> Result<(), End> {
+    fn took(&mut self, read: io::Result<usize>, socket: &mut Socket) -> Result<(), End> {
         match read {
             Ok(0) => Err(broken(&socket.hub, &io::ErrorKind::UnexpectedEof.into())),
             Ok(_) => {
                 socket.pulse.heard(Instant::now());
-                self.take_records(dialer, socket)
+                self.take_records(socket)
             }
             Err(error) => Err(broken(&socket.hub, &error)),
         }
     }
 
     /// Nothing was heard for too long. If this program was itself held up, something is there to read.
-    async fn revive(&mut self, dialer: &mut Dialer, socket: &mut Socket) -> Result<(), End> {
+    async fn revive(&mut self, socket: &mut Socket) -> Result<(), End> {
         match timeout(Duration::ZERO, socket.input.read_buf(socket.reader.spare())).await {
-            Ok(read) => self.took(read, dialer, socket),
+            Ok(read) => self.took(read, socket),
             Err(_) => {
                 let silence = socket.pulse.silence().as_secs_f64();
                 let text = format!("nothing was heard from hub {} for {silence:.1} s", socket.hub);
@@ -207,10 +238,10 @@ impl Task {
     }
 
     /// Nothing can be written any more, but answers and the reason may be there to read.
-    async fn last_words(&mut self, dialer: &mut Dialer, socket: &mut Socket, error: &io::Error) -> End {
+    async fn last_words(&mut self, socket: &mut Socket, error: &io::Error) -> End {
         let by = Instant::now() + LAST_WORDS;
         while let Ok(read) = timeout_at(by, socket.input.read_buf(socket.reader.spare())).await {
-            match self.took(read, dialer, socket) {
+            match self.took(read, socket) {
                 Ok(()) => {}
                 Err(End::Lost { fault, wait: None }) if fault.code == code::LINK_LOST => break,
                 Err(end) => return end,
@@ -219,34 +250,7 @@ impl Task {
         broken(&socket.hub, error)
     }
 
-    /// Waits for another link; commands are taken meanwhile. The error is why there won't be one.
-    async fn reconnect(&mut self, dialer: &mut Dialer) -> Result<Link, Fault> {
-        let dialing = dialer.link(None);
-        tokio::pin!(dialing);
-        loop {
-            let now = Instant::now();
-            self.session.expire(now);
-            self.report();
-            if let Some(closing) = &self.closing
-                && (self.session.is_drained() || now >= closing.by)
-            {
-                return Err(closed());
-            }
-            let due = [self.session.next_due(), self.closing.as_ref().map(|closing| closing.by)];
-            let due = due.into_iter().flatten().fold(now + FAR, Instant::min);
-            tokio::select! {
-                link = &mut dialing => return link.map_err(|end| match end {
-                    NoLink::Refused(fault) => fault,
-                    NoLink::Late => closed(),
-                }),
-                command = self.commands.recv(), if !self.orphaned => self.take_commands(command),
-                Some(remark) = self.remarks.recv() => self.take_remarks(remark),
-                () = sleep_until(due) => {}
-            }
-        }
-    }
-
-    fn take_records(&mut self, dialer: &mut Dialer, socket: &mut Socket) -> Result<(), End> {
+    fn take_records(&mut self, socket: &mut Socket) -> Result<(), End> {
         let now = Instant::now();
         loop {
             let record = match socket.reader.next() {
@@ -259,7 +263,7 @@ impl Task {
             };
             match Reply::parse(&record).map(|reply| self.session.reply(reply, now)) {
                 Ok(Heard::Taken) => {}
-                Ok(Heard::Hub(hub)) => dialer.learn(hub),
+                Ok(Heard::Hub(hub)) => self.crew.learn(hub),
                 Ok(Heard::Bye(fault)) => return Err(goodbye(fault)),
                 Err(RecordFault::UnknownVerb { verb }) => {
                     tracing::debug!(verb, "a record of a newer hub is skipped")
@@ -267,47 +271,6 @@ impl Task {
                 Err(error) => tracing::warn!(hub.id = socket.hub, %error, "a record of the hub is skipped"),
             }
         }
-    }
-
-    fn take_commands(&mut self, first: Option<Command>) {
-        let Some(first) = first else {
-            // Every handle is gone: what they left behind is brought to its end.
-            self.orphaned = true;
-            self.begin_close(None);
-            return;
-        };
-        let now = Instant::now();
-        self.take_command(first, now);
-        for _ in 1..TURN {
-            match self.commands.try_recv() {
-                Ok(command) => self.take_command(command, now),
-                Err(_) => break,
-            }
-        }
-    }
-
-    fn take_command(&mut self, command: Command, now: Instant) {
-        match command {
-            Command::Close { answer } => self.begin_close(Some(answer)),
-            command => self.session.command(command, now),
-        }
-    }
-
-    fn take_remarks(&mut self, first: Remark) {
-        self.session.remark(first);
-        for _ in 1..TURN {
-            match self.remarks.try_recv() {
-                Ok(remark) => self.session.remark(remark),
-                Err(_) => break,
-            }
-        }
-    }
-
-    fn begin_close(&mut self, caller: Option<oneshot::Sender<Drained>>) {
-        let by = Instant::now() + self.close_deadline;
-        let closing = self.closing.get_or_insert_with(|| Closing { by, callers: Vec::new() });
-        closing.callers.extend(caller);
-        self.session.begin_close();
     }
 
     /// Shuts the link down and reads what the hub still says, to its end.
@@ -333,38 +296,57 @@ impl Task {
         }
     }
 
-    /// Everybody who waits is told why; from here on handles say the same.
-    fn end(mut self, reason: &Fault) {
-        if reason.code != code::CLOSED {
-            tracing::error!(code = reason.code, "the spoke is closed: {}", reason.message);
+    /// Everybody who waits is told why; from here on handles say the same, if the spoke has ended.
+    fn end(mut self, over: Over) {
+        let (reason, is_end) = match over {
+            Over::Spoke(reason) => (reason, true),
+            Over::Link(reason) => (reason, false),
+        };
+        if is_end {
+            if reason.code != code::CLOSED {
+                tracing::error!(code = reason.code, "the spoke is closed: {}", reason.message);
+            }
+            // All of them say the same.
+            let _ = self.ended.set(reason.clone());
+        } else {
+            tracing::info!(code = reason.code, "a link is given up: {}", reason.message);
+            self.hand_over();
+            self.session.abandon();
         }
-        // Set once, here.
-        let _ = self.ended.set(reason.clone());
+        self.crew.leave();
         self.commands.close();
-        let (drained, now) = (self.session.close(reason), Instant::now());
-        let mut callers = self.closing.map(|closing| closing.callers).unwrap_or_default();
-        while let Ok(command) = self.commands.try_recv() {
+        self.posted.close();
+        let (drained, now) = (self.session.close(&reason), Instant::now());
+        let mut callers = self.closing.take().map(|closing| closing.callers).unwrap_or_default();
+        let left = std::iter::from_fn(|| self.posted.try_recv().or_else(|_| self.commands.try_recv()).ok());
+        for command in left {
             match command {
-                Command::Close { answer } => callers.push(answer),
+                Command::Close { answer, .. } => callers.push(answer),
                 command => self.session.command(command, now),
             }
         }
-        self.status.send_replace(Status { closed: true, ..self.session.status() });
+        self.report();
+        self.crew.ended(is_end);
         for caller in callers {
             // A caller that has gone away needs no answer.
             let _ = caller.send(drained);
         }
     }
 
-    fn report(&self) {
+    fn report(&mut self) {
         let now = self.session.status();
-        self.status.send_if_modified(|status| {
-            let changed = *status != now;
-            if changed {
-                *status = now;
-            }
-            changed
-        });
+        if self.reported.as_ref() != Some(&now) {
+            self.crew.report(now.clone());
+            self.reported = Some(now);
+        }
+    }
+}
+
+/// However it ended: nobody takes it for alive.
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.crew.leave();
+        self.crew.ended(true);
     }
 }
 
@@ -383,7 +365,7 @@ fn goodbye(fault: Fault) -> End {
     match fault.retry {
         // The link's own certificate: it may have been renewed since. If not, the next dial says so.
         Retry::Never if fault.code == code::CERTIFICATE_REVOKED => End::Lost { fault, wait: None },
-        Retry::Never if ends_the_spoke(&fault) => End::Final(fault),
+        Retry::Never if ends_the_spoke(&fault) => End::Refused(fault),
         Retry::Never => End::Lost { fault, wait: None },
         Retry::After(wait) => End::Lost { fault, wait: Some(wait) },
     }

@@ -2,6 +2,7 @@
 
 mod change;
 mod consume;
+mod fleet;
 mod group;
 mod handlers;
 mod leases;
@@ -126,13 +127,16 @@ struct FakeLink {
 
 impl FakeLink {
     async fn welcome(&mut self, limits: LinkLimits) {
+        self.welcome_as("HUB-1.EVENTFLOW-HUB", Vec::new(), limits).await;
+    }
+
+    async fn welcome_as(&mut self, hub: &str, hubs: Vec<HubAddress>, limits: LinkLimits) {
         self.io.write_u8(READY).await.unwrap();
         let hello = self.request().await;
         assert!(matches!(hello, Request::Hello(_)), "hello comes first: {hello:?}");
         // A client skips what it doesn't know yet.
         self.io.write_all(b"online\x1fHUB-1\x1f10.0.0.1\x1f50001\x1e").await.unwrap();
-        let hub = "HUB-1.EVENTFLOW-HUB".to_owned();
-        let welcome = Welcome { hub, epoch: 1, limits, hubs: Vec::new(), features: Vec::new() };
+        let welcome = Welcome { hub: hub.to_owned(), epoch: 1, limits, hubs, features: Vec::new() };
         self.send(Reply::Welcome(welcome)).await;
     }
 

@@ -2,14 +2,12 @@
 
 use std::{future::Future, time::Duration};
 
-use tokio::{
-    sync::oneshot,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     ReadError, Spoke, Timestamp, WaitError,
-    command::{Command, Failure, Found, Port, WaitCommand, Wanted, deadline_in},
+    command::{Failure, Found, Wanted, deadline_in},
+    fleet::Fleet,
     query::Query,
     write::surprising,
 };
@@ -153,21 +151,22 @@ impl Spoke {
             }
             WaitFor::Process { .. } => None,
         };
-        let port = &self.inner.port;
+        let fleet = &self.inner.fleet;
         let found = if timeout.is_zero() {
             let what = wanted.to_string();
-            port.query(Query::Wait(wire::Wait { wanted, timeout }))
+            fleet
+                .query(Query::Wait(wire::Wait { wanted, timeout }))
                 .await
                 .map_err(|error| looked(error, what, named))?
         } else {
-            port.wait(Wanted::Event(wanted), timeout, named).await?
+            fleet.wait(Wanted::Event(wanted), timeout, named).await?
         };
         let Found { mut events, answer } = found;
         events.pop().ok_or_else(|| WaitError::Refused(surprising(&answer)))
     }
 }
 
-impl Port {
+impl Fleet {
     /// Waits until there is an answer, but no longer than `timeout`; `named` is the event that it is about.
     pub(super) async fn wait(
         &self,
@@ -177,11 +176,7 @@ impl Port {
     ) -> Result<Found, WaitError> {
         let deadline = deadline_in(timeout);
         let what = wanted.to_string();
-        let (answer, answered) = oneshot::channel();
-        let waiting = async {
-            self.commands.reserve().await.ok()?.send(Command::Wait(WaitCommand { wanted, deadline, answer }));
-            answered.await.ok()
-        };
+        let waiting = self.wait_at_all(&wanted, deadline);
         self.in_time(waiting, deadline).await.map_err(|failure| match (failure, named) {
             (None, _) => WaitError::TimedOut { what, waited: timeout },
             (Some(Failure::Closed(fault)), _) => WaitError::Closed(fault),

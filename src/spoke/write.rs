@@ -10,7 +10,7 @@ use tokio::{
 use super::{
     PublishError, Spoke,
     batch::Batch,
-    command::{Answering, Command, deadline_in},
+    command::{Answering, deadline_in},
 };
 use crate::{
     event::{Append, EventId, Fault, NewEvent, code},
@@ -37,6 +37,11 @@ impl Write {
             Write::Batch(batch) => (None, batch.events()),
         };
         one.into_iter().chain(several.iter().map(|append| &append.event))
+    }
+
+    /// The process that it belongs to; of a batch that of its first event.
+    pub(super) fn pid(&self) -> &str {
+        self.events().next().map_or("", |event| event.pid.as_str())
     }
 
     /// The bytes that it counts for in the hub's window.
@@ -82,6 +87,8 @@ pub(super) struct WriteCommand {
     /// Its part of the publish buffer, given back by its drop when it is answered.
     #[expect(dead_code, reason = "held for its drop")]
     pub(super) room: Option<OwnedSemaphorePermit>,
+    /// Why it isn't the first try, if it isn't.
+    pub(super) last: Option<Fault>,
     pub(super) answer: Answering<Answer, PublishError>,
 }
 
@@ -102,12 +109,12 @@ impl Spoke {
         let (answer, answered) = oneshot::channel();
         let handing_over = async {
             let room = self.inner.room.clone().acquire_many_owned(cost).await.ok();
-            let command = WriteCommand { write, deadline, waited, room, answer };
-            self.inner.port.commands.send(Command::Write(command)).await
+            let command = WriteCommand { write, deadline, waited, room, last: None, answer };
+            self.inner.fleet.write(command).await
         };
         match tokio::time::timeout_at(deadline, handing_over).await {
             Ok(Ok(())) => Ok(answered),
-            Ok(Err(_)) => Err(PublishError::Closed(self.inner.port.closed())),
+            Ok(Err(_)) => Err(PublishError::Closed(self.inner.fleet.closed())),
             Err(_) => Err(PublishError::TimedOut { waited, last: None }),
         }
     }

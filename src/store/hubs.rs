@@ -94,6 +94,25 @@ impl Store {
         read.await.map_err(refused("list the hubs"))
     }
 
+    /// The hubs whose leases live and that aren't marked as stopped, in the order of their ids: at most `limit`. None on
+    /// SQLite, where one hub is alone and has no lease.
+    ///
+    /// # Errors
+    /// Whatever the database says.
+    pub async fn live_hubs(&self, limit: u64) -> Result<Vec<HubRow>, StoreError> {
+        if !self.is_on_server() {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT h.id, h.external_ip, h.external_port, h.internal_ip, h.internal_port FROM hub h \
+                   JOIN v1_hub_lease l ON l.hub_id = h.id WHERE h.quit IS NULL AND l.until_ms > @now_ms \
+                   ORDER BY h.id LIMIT ?";
+        let read = async {
+            let rows = self.readers.rows(sql, vec![signed(limit).into()]).await?;
+            rows.iter().map(hub_of).collect::<Result<_, DbErr>>()
+        };
+        read.await.map_err(refused("list the live hubs"))
+    }
+
     /// The hubs that have served this database, the one that gave the latest number first.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ mod damage;
 pub(super) mod engines;
 mod first;
 mod groups;
+mod hubs;
 mod log;
 mod memory;
 mod opening;

@@ -62,6 +62,7 @@ mod support;
 mod the_client;
 mod the_database_comes_back;
 mod the_databases_clock_decides;
+mod two_hubs_one_spoke;
 mod wait_sees_what_happened_before;
 mod what_became_of_it;
 mod what_waits_is_counted;

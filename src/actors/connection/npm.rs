@@ -92,6 +92,13 @@ impl Connection {
         }
     }
 
+    /// Tells a v1 client of a hub that lives. npm's spokes hear of hubs as npm has it, from those themselves.
+    pub(super) fn say_lives(&self, hub: &HubAddress) {
+        if !self.gone && self.session.speaks() == Speaks::V1 && self.session.is_welcome() {
+            self.reply(&Reply::Online(hub.clone()));
+        }
+    }
+
     /// A wish that isn't taken can't be answered: the link is cut, and its client connects and asks again.
     fn npm_sent(&self, sent: Result<(), MailError>) {
         if let Err(fault) = self.taken(sent) {

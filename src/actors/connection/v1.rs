@@ -18,7 +18,7 @@ use crate::{
     },
     event::{Append, EventId, Fault, code},
     metrics::{CutReason, Refusal as Refused},
-    wire::{Hello, Record, Refusal, Reply, Req, Request, Token},
+    wire::{Hello, Record, Refusal, Reply, Req, Request, Token, Welcome},
 };
 
 /// How long a client waits after a mailbox was full.
@@ -44,7 +44,8 @@ impl Connection {
             Ok(Request::Hello(Hello { client })) => {
                 let client: String = client.chars().take(CLIENT_NAME).collect();
                 tracing::debug!(client, "hello");
-                self.reply(&Reply::Welcome(self.config.welcome.clone()));
+                let hubs = self.config.hubs.borrow().to_vec();
+                self.reply(&Reply::Welcome(Welcome { hubs, ..self.config.welcome.clone() }));
                 self.session.welcome();
                 self.say_drain();
             }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,7 +13,7 @@ use crate::{
     event::{Event, Fault, code},
     spoke::{
         Claim, Hold,
-        command::{Answering, ClaimId, ConsumeCommand, Failure, Key},
+        command::{Answering, ClaimId, ConsumeCommand, Failure, Key, Port},
     },
     wire::{ConsumeOptions, LinkLimits, Req, Request, Sub, Token},
 };
@@ -35,6 +36,8 @@ struct Entry {
     /// Its caller, until the hub has confirmed it for the first time.
     first: Option<Answering<()>>,
     sub: Option<Sub>,
+    /// The hub of this link has confirmed it.
+    begun: bool,
     /// How long the hub of this link holds its claims without a word; none: as long as the link.
     lease: Option<Duration>,
     /// What comes for it is handed back.
@@ -57,10 +60,37 @@ impl Entry {
 }
 
 impl Consumers {
-    pub(super) fn add(&mut self, key: Key, consume: ConsumeCommand, first: Answering<()>) {
-        let entry =
-            Entry { consume, first: Some(first), sub: None, lease: None, stopping: false, stops: Vec::new() };
+    /// False: it is there already, and only its caller is new.
+    pub(super) fn add(&mut self, key: Key, consume: ConsumeCommand, first: Option<Answering<()>>) -> bool {
+        if let Some(entry) = self.all.get_mut(&key) {
+            match first {
+                // A caller that has gone away needs no answer.
+                Some(first) if entry.begun => _ = first.send(Ok(())),
+                first => entry.first = first,
+            }
+            return false;
+        }
+        let (sub, lease, stops) = (None, None, Vec::new());
+        let entry = Entry { consume, first, sub, begun: false, lease, stopping: false, stops };
         self.all.insert(key, entry);
+        true
+    }
+
+    /// The link is gone and others are there: nobody waits for its beginning on this one any more.
+    pub(super) fn hand_over(&mut self, fault: &Fault) {
+        for first in self.all.values_mut().filter_map(|entry| entry.first.take()) {
+            // A caller that has gone away needs no answer.
+            let _ = first.send(Err(Failure::LinkLost(fault.clone())));
+        }
+    }
+
+    /// Forgets all of them; they go on elsewhere. Those that are stopping have stopped here.
+    pub(super) fn abandon(&mut self) {
+        self.numbers.clear();
+        for answer in std::mem::take(&mut self.all).into_values().flat_map(|entry| entry.stops) {
+            // A caller that has gone away needs no answer.
+            let _ = answer.send(Ok(()));
+        }
     }
 
     /// All that are to be registered on a new link.
@@ -72,10 +102,10 @@ impl Consumers {
             .collect()
     }
 
-    /// Registers one under this number. None if it is gone, or its caller gave up before it began.
+    /// Registers one under this number. None if it is gone, or its reader has.
     pub(super) fn register(&mut self, key: Key, req: Req, sub: Sub, limits: &LinkLimits) -> Option<Request> {
         let entry = self.all.get_mut(&key)?;
-        if entry.first.as_ref().is_some_and(|first| first.is_closed()) {
+        if entry.consume.lane.is_closed() {
             self.all.remove(&key);
             return None;
         }
@@ -99,10 +129,15 @@ impl Consumers {
         })
     }
 
-    /// The hub has confirmed it. True: its caller has gone, it is to be stopped.
+    /// The hub has confirmed it. True: its reader has gone, it is to be stopped.
     pub(super) fn confirmed(&mut self, key: Key) -> bool {
-        let first = self.all.get_mut(&key).and_then(|entry| entry.first.take());
-        first.is_some_and(|first| first.send(Ok(())).is_err())
+        let Some(entry) = self.all.get_mut(&key) else { return false };
+        entry.begun = true;
+        if let Some(first) = entry.first.take() {
+            // A caller that has gone away drops the claims.
+            let _ = first.send(Ok(()));
+        }
+        entry.consume.lane.is_closed()
     }
 
     /// Whether its caller was told that it is there, and it isn't stopping.
@@ -117,7 +152,7 @@ impl Consumers {
         }
     }
 
-    /// The hub refused it: this is its end.
+    /// The hub refused it: this is its end, on all links.
     pub(super) fn refused(&mut self, key: Key, fault: Fault) {
         if let Some(entry) = self.remove(key) {
             entry.consume.lane.close(Some(fault.clone()));
@@ -145,19 +180,20 @@ impl Consumers {
         &mut self,
         sub: Sub,
         id: ClaimId,
-        attempt: u32,
-        seq: u64,
-        event: Event,
+        (attempt, seq, event): (u32, u64, Event),
+        port: &Arc<Port>,
         now: Instant,
     ) -> bool {
         let hold = Hold::new();
         let found = self.numbers.get(&sub).and_then(|key| Some((*key, self.all.get(key)?)));
         let (key, lease) = found.map_or((0, None), |(key, entry)| (key, entry.lease));
         self.leases.add(id.token, key, hold.clone(), lease, now);
-        let takes = |(_, entry): &(Key, &Entry)| !entry.stopping && !self.held_off;
+        // Its reader may have ended by what another hub said.
+        let takes =
+            |(_, entry): &(Key, &Entry)| !entry.stopping && !self.held_off && !entry.consume.lane.is_closed();
         let Some((_, Entry { consume, .. })) = found.filter(takes) else { return false };
         let weight = event.weight();
-        drop(consume.lane.push(Claim::new(event, seq, attempt, id, consume.port.clone(), hold), weight));
+        drop(consume.lane.push(Claim::new(event, seq, attempt, id, port.clone(), hold), weight));
         true
     }
 
@@ -176,9 +212,9 @@ impl Consumers {
     }
 
     /// The hub is stopping: what nobody has pulled is handed back, and so is what still comes on this link.
-    pub(super) fn hold_off(&mut self) {
+    pub(super) fn hold_off(&mut self, port: &Arc<Port>) {
         self.held_off = true;
-        self.all.values().for_each(|entry| entry.consume.lane.clear());
+        self.all.values().for_each(|entry| entry.consume.lane.discard(|claim| claim.is_of(port)));
     }
 
     /// A claim was settled too late.
@@ -226,7 +262,8 @@ impl Consumers {
         stopping.into_values().for_each(|entry| entry.end(None));
         for entry in self.all.values_mut() {
             entry.sub = None;
-            entry.consume.lane.clear();
+            entry.begun = false;
+            entry.consume.lane.discard(Claim::is_lost);
         }
     }
 

@@ -58,9 +58,20 @@ impl Publishes {
         }
     }
 
-    pub(super) fn add(&mut self, req: Req, command: WriteCommand) {
+    pub(super) fn add(&mut self, req: Req, mut command: WriteCommand) {
         self.deadlines.insert((command.deadline, req));
-        self.waiting.insert(req, Waiting { command, last: None });
+        let last = command.last.take();
+        self.waiting.insert(req, Waiting { command, last });
+    }
+
+    /// All that waits, in its order, for another link to send.
+    pub(super) fn hand_over(&mut self) -> Vec<WriteCommand> {
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let handed = waiting.map(|(req, Waiting { command, last })| {
+            self.deadlines.remove(&(command.deadline, req));
+            WriteCommand { last, ..command }
+        });
+        handed.collect()
     }
 
     pub(super) fn link_up(&mut self, limits: &LinkLimits) {

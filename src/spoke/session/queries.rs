@@ -9,10 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     event::{Event, Fault, Retry, code},
-    spoke::{
-        command::{Answering, Failure, Found},
-        query::Query,
-    },
+    spoke::command::{Failure, Found, QueryCommand},
     wire::{Answer, Req, Request},
 };
 
@@ -27,40 +24,45 @@ const AGAIN: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 pub(super) struct Queries {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueryCommand>,
     asked: BTreeMap<Req, Asked>,
     /// Changes that the hub refused for now: when to ask again. They count among those that wait.
-    held: Vec<(Instant, Waiting)>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    query: Query,
-    /// It was asked on a link that is lost, and may have been done.
-    again: bool,
-    answer: Answering<Found>,
+    held: Vec<(Instant, QueryCommand)>,
 }
 
 #[derive(Debug)]
 struct Asked {
-    waiting: Waiting,
+    waiting: QueryCommand,
     events: Vec<Event>,
 }
 
 impl Queries {
-    pub(super) fn add(&mut self, query: Query, answer: Answering<Found>) {
+    pub(super) fn add(&mut self, query: QueryCommand) {
         if self.waiting.len() + self.held.len() >= MOST_WAITING {
             self.waiting.retain(|waiting| !waiting.answer.is_closed());
             self.held.retain(|(_, waiting)| !waiting.answer.is_closed());
         }
         if self.waiting.len() + self.held.len() < MOST_WAITING {
-            self.waiting.push_back(Waiting { query, again: false, answer });
+            self.waiting.push_back(query);
         } else {
             let text = format!("{MOST_WAITING} reads and changes wait for the hub already: ask less at once");
             let fault = Fault::retryable(code::HUB_BUSY, text, Duration::from_secs(1));
             // A caller that has gone away needs no answer.
-            let _ = answer.send(Err(Failure::Refused(fault)));
+            let _ = query.answer.send(Err(Failure::Refused(fault)));
         }
+    }
+
+    /// All that waits, in its order, for another link to ask. What is for this hub alone ends.
+    pub(super) fn hand_over(&mut self, fault: &Fault) -> Vec<QueryCommand> {
+        let held = std::mem::take(&mut self.held).into_iter().map(|(_, waiting)| waiting);
+        let all = std::mem::take(&mut self.waiting).into_iter().chain(held);
+        let (bound, free): (Vec<_>, Vec<_>) =
+            all.filter(|query| !query.answer.is_closed()).partition(|query| query.bound);
+        for query in bound {
+            // A caller that has gone away needs no answer.
+            let _ = query.answer.send(Err(Failure::LinkLost(fault.clone())));
+        }
+        free
     }
 
     /// The next query to send, under this number.
@@ -97,7 +99,7 @@ impl Queries {
     /// Gives the fault back if this answer wasn't awaited.
     pub(super) fn refused(&mut self, req: Req, fault: Fault, now: Instant) -> Result<(), Fault> {
         let Some(Asked { waiting, .. }) = self.asked.remove(&req) else { return Err(fault) };
-        let Waiting { query, again, .. } = &waiting;
+        let QueryCommand { query, again, .. } = &waiting;
         if let Retry::After(wait) = fault.retry
             && query.changes()
         {
@@ -119,7 +121,7 @@ impl Queries {
     pub(super) fn link_down(&mut self, fault: &Fault) {
         for Asked { waiting, .. } in std::mem::take(&mut self.asked).into_values().rev() {
             if waiting.query.is_repeatable() {
-                self.waiting.push_front(Waiting { again: true, ..waiting });
+                self.waiting.push_front(QueryCommand { again: true, ..waiting });
             } else {
                 // A caller that has gone away needs no answer.
                 let _ = waiting.answer.send(Err(Failure::LinkLost(fault.clone())));

@@ -43,7 +43,10 @@ impl Session {
             }
             Reply::Claim { sub, token, attempt, seq, event } => {
                 let id = ClaimId { link: self.link, token };
-                if !self.consumers.claimed(sub, id, attempt, seq, event, now) {
+                // Without a handle there is nobody to work on it: the link is ending.
+                if let Some(port) = self.port.upgrade()
+                    && !self.consumers.claimed(sub, id, (attempt, seq, event), &port, now)
+                {
                     self.settle(id, Settle::Release, None);
                 }
             }
@@ -60,7 +63,9 @@ impl Session {
             Reply::Online(hub) => return Heard::Hub(hub),
             Reply::Drain => {
                 self.hub_drains = true;
-                self.consumers.hold_off();
+                if let Some(port) = self.port.upgrade() {
+                    self.consumers.hold_off(&port);
+                }
             }
             Reply::Bye(fault) => return Heard::Bye(fault),
         }

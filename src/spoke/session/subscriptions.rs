@@ -33,9 +33,15 @@ struct Entry {
     name: Pattern,
     /// From where on, and once it has begun: where its reader stands. None: it is live.
     since: Option<Since>,
+    /// A position in `since` is one of this hub's database.
+    shared: bool,
     lane: Arc<Lane<Arrival>>,
     /// Its caller, until the hub has confirmed it for the first time.
     first: Option<Answering<Position>>,
+    /// The hub has confirmed it, on this link or on one before.
+    begun: bool,
+    /// Where it stood at hubs that this link isn't known to lead to yet.
+    left: Position,
     sub: Option<Sub>,
     /// Where its reader stands: the last event, or the position at which it began.
     last: Option<u64>,
@@ -44,11 +50,32 @@ struct Entry {
 }
 
 impl Subscriptions {
-    pub(super) fn add(&mut self, key: Key, subscribe: SubscribeCommand, first: Answering<Position>) {
-        let SubscribeCommand { domain, name, since, lane } = subscribe;
-        let first = Some(first);
-        let entry = Entry { domain, name, since, lane, first, sub: None, last: None, lagging: false };
+    pub(super) fn add(&mut self, key: Key, subscribe: SubscribeCommand, first: Option<Answering<Position>>) {
+        let SubscribeCommand { domain, name, since, shared, left, lane } = subscribe;
+        let (begun, sub, last, lagging) = (false, None, None, false);
+        let entry = Entry { domain, name, since, shared, lane, first, begun, left, sub, last, lagging };
         self.all.insert(key, entry);
+    }
+
+    /// The link is gone and others are there: nobody waits for its beginning on this one any more.
+    pub(super) fn hand_over(&mut self, fault: &Fault) {
+        for first in self.all.values_mut().filter_map(|entry| entry.first.take()) {
+            // A caller that has gone away needs no answer.
+            let _ = first.send(Err(Failure::LinkLost(fault.clone())));
+        }
+    }
+
+    /// Forgets all of them; they go on elsewhere.
+    pub(super) fn abandon(&mut self) {
+        self.numbers.clear();
+        self.all.clear();
+    }
+
+    /// Where each one stands at the hub of this link, for a later link to it.
+    pub(super) fn standing(&self) -> Vec<(Key, Position)> {
+        let Some(hub) = &self.hub else { return Vec::new() };
+        let stands = |(key, entry): (&Key, &Entry)| Some((*key, Position::of(hub.clone(), entry.last?)));
+        self.all.iter().filter_map(stands).collect()
     }
 
     /// There is a link to this hub.
@@ -60,40 +87,56 @@ impl Subscriptions {
     pub(super) fn wanted(&self) -> Vec<Key> {
         self.all
             .iter()
-            .filter(|(_, entry)| entry.sub.is_none() && !entry.lagging)
+            .filter(|(_, entry)| entry.sub.is_none() && !entry.lagging && !entry.lane.is_closed())
             .map(|(key, _)| *key)
             .collect()
     }
 
-    /// Registers one under this number. None if it is gone, or its caller gave up before it began.
+    /// Registers one under this number. None if it is gone, or its reader has.
     pub(super) fn register(&mut self, key: Key, req: Req, sub: Sub) -> Option<Request> {
         let entry = self.all.get_mut(&key)?;
-        if entry.first.as_ref().is_some_and(|first| first.is_closed()) {
+        if entry.lane.is_closed() {
             self.all.remove(&key);
             return None;
         }
         entry.sub = Some(sub);
         self.numbers.insert(sub, key);
+        if let Some(hub) = &self.hub {
+            entry.join(hub);
+        }
         let options = SubscribeOptions { from: entry.since.clone() };
         Some(Request::Subscribe { req, sub, domain: entry.domain.clone(), name: entry.name.clone(), options })
     }
 
-    /// The hub has confirmed it, from this position on. True: its caller has gone, it is to be taken off.
+    /// The hub has confirmed it, from this position on. True: its reader has gone or lags, it is to be taken off.
     pub(super) fn confirmed(&mut self, key: Key, position: u64) -> bool {
         let hub = self.hub.clone();
         let Some(entry) = self.all.get_mut(&key) else { return false };
         let at = hub.map(|hub| (hub, position));
-        if entry.since.is_some() {
-            entry.reach(at.as_ref());
+        if let Some((hub, seq)) = at.as_ref().filter(|_| entry.since.is_some()) {
+            entry.reach(hub, *seq);
         }
-        if let Some(first) = entry.first.take() {
+        if entry.lane.is_closed() {
+            return true;
+        }
+        let first = entry.first.take();
+        if first.is_none() && !entry.begun {
+            // One more hub: what the reader hears of it is only where it stands there.
+            entry.begun = true;
+            entry.last = entry.last.max(Some(position));
+            return !entry.push(None, 0, at);
+        }
+        entry.begun = true;
+        if let Some(first) = first {
             entry.last = entry.last.max(Some(position));
             let position = match (&entry.since, at) {
                 (Some(Since::Position(position)), _) => position.clone(),
                 (_, Some((hub, seq))) => Position::of(hub, seq),
                 (_, None) => Position::default(),
             };
-            return first.send(Ok(position)).is_err();
+            // A caller that has gone away drops the subscription.
+            let _ = first.send(Ok(position));
+            return false;
         }
         if entry.since.is_some() {
             // It goes on where its reader stands.
@@ -102,7 +145,7 @@ impl Subscriptions {
         let from = entry.last.unwrap_or(position);
         // A hub that has just started may stand before an event that it sent last.
         let to = position.max(from);
-        if entry.push(Delivery::Gap { from, to }, 0, at) {
+        if entry.push(Some(Delivery::Gap { from, to }), 0, at) {
             entry.last = Some(position);
             return false;
         }
@@ -116,14 +159,13 @@ impl Subscriptions {
         self.all.get(&key).is_some_and(|entry| entry.first.is_none())
     }
 
-    /// The hub refused it: this is its end.
+    /// The hub refused it: this is its end, if its caller doesn't know better.
     pub(super) fn refused(&mut self, key: Key, fault: Fault) {
-        if let Some(entry) = self.remove(key) {
-            entry.lane.close(Some(fault.clone()));
-            if let Some(first) = entry.first {
-                // A caller that has gone away needs no answer.
-                let _ = first.send(Err(Failure::Refused(fault)));
-            }
+        let Some(entry) = self.remove(key) else { return };
+        match entry.first {
+            // A caller that has gone away needs no answer.
+            Some(first) => _ = first.send(Err(Failure::Refused(fault))),
+            None => entry.lane.close(Some(fault)),
         }
     }
 
@@ -134,11 +176,11 @@ impl Subscriptions {
             let Some(key) = self.numbers.get(sub) else { continue };
             let Some(entry) = self.all.get_mut(key).filter(|entry| !entry.lagging) else { continue };
             let at = self.hub.clone().map(|hub| (hub, seq));
-            if entry.push(Delivery::Event { event: event.clone(), seq }, event.weight(), at) {
+            if entry.push(Some(Delivery::Event { event: event.clone(), seq }), event.weight(), at) {
                 // Events from before the position may come late, to a subscriber of the first seconds.
                 entry.last = entry.last.max(Some(seq));
             } else {
-                self.lagged += 1;
+                self.lagged += u64::from(!entry.lane.is_closed());
                 lagging.push(*key);
             }
         }
@@ -150,7 +192,12 @@ impl Subscriptions {
         let key = *self.numbers.get(&sub)?;
         let entry = self.all.get_mut(&key).filter(|entry| !entry.lagging)?;
         let RemovedEvents { from, to, events } = removed;
-        if entry.push(Delivery::Removed { from, to, events }, 0, None) {
+        let removed = Arrival {
+            delivery: Some(Delivery::Removed { from, to, events }),
+            hub: self.hub.clone(),
+            seq: None,
+        };
+        if entry.hand(removed, 0) {
             return None;
         }
         self.lagged += 1;
@@ -216,29 +263,57 @@ impl Subscriptions {
 }
 
 impl Entry {
-    /// Hands it to the reader. False: there is no room, it lags from here on.
-    fn push(&mut self, delivery: Delivery, weight: usize, at: Option<(Uid, u64)>) -> bool {
-        let reached = at.clone().filter(|_| self.since.is_some());
-        if self.lane.push(Arrival { delivery, at }, weight).is_err() {
-            self.lagging = true;
-            self.lane.lag();
-            if self.since.is_none() {
-                tracing::warn!(domain = self.domain.as_str(), "a subscription lags: its reader is too slow");
+    /// It is about to be registered at this hub: if it stood there before, it goes on from there.
+    fn join(&mut self, hub: &Uid) {
+        if self.last.is_none()
+            && let Some(seq) = self.left.seq(hub)
+        {
+            self.last = Some(seq);
+            self.begun = true;
+            if self.since.is_some() {
+                self.reach(hub, seq);
             }
+        }
+        match &mut self.since {
+            Some(Since::Position(position)) if self.shared && position.seq(hub).is_none() => {
+                position.reach(hub, 0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Hands it to the reader, who then stands there. False: there is no room, it lags from here on.
+    fn push(&mut self, delivery: Option<Delivery>, weight: usize, at: Option<(Uid, u64)>) -> bool {
+        let reached = at.clone().filter(|_| self.since.is_some());
+        let (hub, seq) = at.unzip();
+        if !self.hand(Arrival { delivery, hub, seq }, weight) {
             return false;
         }
-        if reached.is_some() {
-            self.reach(reached.as_ref());
+        if let Some((hub, seq)) = reached {
+            self.reach(&hub, seq);
         }
         true
     }
 
+    fn hand(&mut self, arrival: Arrival, weight: usize) -> bool {
+        if self.lane.push(arrival, weight).is_ok() {
+            return true;
+        }
+        self.lagging = true;
+        if !self.lane.is_closed() {
+            self.lane.lag();
+            if self.since.is_none() {
+                tracing::warn!(domain = self.domain.as_str(), "a subscription lags: its reader is too slow");
+            }
+        }
+        false
+    }
+
     /// From now on it is restored from here.
-    fn reach(&mut self, at: Option<&(Uid, u64)>) {
-        let Some((hub, seq)) = at else { return };
+    fn reach(&mut self, hub: &Uid, seq: u64) {
         match &mut self.since {
-            Some(Since::Position(position)) => position.reach(hub, *seq),
-            since => *since = Some(Since::Position(Position::of(hub.clone(), *seq))),
+            Some(Since::Position(position)) => position.reach(hub, seq),
+            since => *since = Some(Since::Position(Position::of(hub.clone(), seq))),
         }
     }
 }

@@ -99,7 +99,7 @@ proptest! {
                     let (answer, answered) = oneshot::channel();
                     let waited = Duration::from_secs(deadline);
                     let write = Write::Publish(event(req, size).into());
-                    publishes.add(req, WriteCommand { write, deadline: now + waited, waited, room: None, answer });
+                    publishes.add(req, WriteCommand { write, deadline: now + waited, waited, room: None, last: None, answer });
                     answers.insert(req, answered);
                 }
                 Step::Send => if let Some((sent, event)) = sent(&mut publishes, now) {
@@ -160,7 +160,7 @@ fn what_was_in_flight_stands_before_what_came_later() {
         let (answer, answered) = oneshot::channel();
         let waited = Duration::from_secs(30);
         let write = Write::Publish(event(req, 1).into());
-        let command = WriteCommand { write, deadline: now + waited, waited, room: None, answer };
+        let command = WriteCommand { write, deadline: now + waited, waited, room: None, last: None, answer };
         publishes.add(req, command);
         answers.push(answered);
     }

@@ -125,8 +125,10 @@ async fn holder(db: &Db<'_>, hub: &Uid, seat: &Seat) -> Result<Option<(Seat, i64
 }
 
 async fn hold(db: &Db<'_>, hub: &Uid, epoch: i64, seat: &Seat) -> Result<(), DbErr> {
+    // Whoever goes on with its work stops at that.
     let sql = "INSERT INTO v1_hub_lease (hub_id, epoch, host, folder, until_ms) VALUES (?, ?, ?, ?, @now_ms + ?) \
-               @else_set(hub_id) epoch = @new(epoch), host = @new(host), folder = @new(folder), until_ms = @new(until_ms)";
+               @else_set(hub_id) epoch = @new(epoch), host = @new(host), folder = @new(folder), \
+               until_ms = @new(until_ms), adopted_by = NULL";
     let values: Vec<Value> = vec![
         hub.as_str().into(),
         epoch.into(),

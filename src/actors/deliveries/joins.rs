@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     actors::{
-        clock::{Now, now_millis as now},
+        clock::now_millis as now,
         journal::Bind,
         outlet::Word,
     },
@@ -68,7 +68,8 @@ impl Deliveries {
         );
         message.outlet.answer(message.req, Ok(Answer::Position(self.groups.head())));
         let mut effects = Effects::default();
-        self.groups.join(no, key, consumer, Now::read(), &mut effects);
+        let now = self.now();
+        self.groups.join(no, key, consumer, now, &mut effects);
         self.apply(effects, ctx);
     }
 

@@ -1,5 +1,6 @@
 //! What tests of the store share, and the tests of engines, opening, memory, hubs, certificates, copies, reads and logs.
 
+mod adoption;
 mod copies;
 mod damage;
 pub(super) mod engines;

@@ -12,11 +12,7 @@ use super::{
     start::start_seq,
 };
 use crate::{
-    actors::{
-        clock::now_millis as now,
-        journal::Bind,
-        outlet::Word,
-    },
+    actors::{clock::now_millis as now, journal::Bind, outlet::Word},
     event::{Fault, Group as Name, Start, code},
     store::{self, Store},
     wire::Answer,

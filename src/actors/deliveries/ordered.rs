@@ -11,10 +11,7 @@ use super::{
     groups::GroupNo,
     order::{HeldWanted, LanePage, LaneWanted},
 };
-use crate::{
-    actors::dispatched::Dispatched,
-    event::Pid,
-};
+use crate::{actors::dispatched::Dispatched, event::Pid};
 
 impl Deliveries {
     /// What waits for a time and, if they block, the dead: nothing is handed out before these are known.

@@ -47,6 +47,21 @@ impl Home {
         Self { folder: tempfile::tempdir().unwrap(), port: link.0, admin: admin.0 }
     }
 
+    /// Where a hub beside this one lives: of its own, on the same database of a server, with the same key phrase. A hub has
+    /// run here before.
+    pub fn beside(&self) -> Self {
+        let other = Self::new();
+        engine::note(other.folder.path(), &engine::url(self.folder.path()).expect("a server"));
+        std::fs::create_dir_all(other.data()).unwrap();
+        std::fs::copy(self.data().join("key-phrase"), other.data().join("key-phrase")).unwrap();
+        other
+    }
+
+    /// The id of the hubs of this folder, once one has run.
+    pub fn hub_id(&self) -> String {
+        std::fs::read_to_string(self.data().join("hub-id")).unwrap().trim().to_owned()
+    }
+
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }

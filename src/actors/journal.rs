@@ -196,6 +196,9 @@ impl Journal {
                 self.enqueue(write, amend::WEIGHT, reply);
             }
         }
+        if let Some(part) = told.adopted {
+            self.adopted(part, ctx);
+        }
         let Some(peers) = &self.peers else { return };
         if !told.committed.is_empty() || !told.npm.is_empty() {
             peers.registry.signal(super::registry::Committed { events: told.committed, npm: told.npm });
@@ -217,9 +220,6 @@ impl Journal {
         }
         if !told.recorded.is_empty() {
             peers.deliveries.signal(told.recorded);
-        }
-        if let Some(part) = told.adopted {
-            self.adopted(part, ctx);
         }
     }
 

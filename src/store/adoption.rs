@@ -26,9 +26,9 @@ use super::{
 use crate::event::Uid;
 
 /// Dead hubs that are taken over in one look: the next one is soon.
-const MOST_HUBS: u32 = 16;
+const MOST_HUBS: i64 = 16;
 /// The most hubs of whose events one is in charge. Beyond, the first ones are.
-const MOST_SERVED: u32 = 256;
+const MOST_SERVED: i64 = 256;
 
 /// A part of what a dead hub had to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

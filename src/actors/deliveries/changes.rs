@@ -99,7 +99,7 @@ impl Deliveries {
         let is_new = self.groups.find(asked.group.as_ref()).is_none();
         let (store, name) = (self.store.clone(), asked.group.clone().filter(|_| is_new));
         let altered = async move { (answer.await, made_group(&store, name.as_ref()).await) };
-        ctx.spawn(altered.into_actor(self).map(|(answer, round), deliveries, ctx| {
+        ctx.spawn(altered.into_actor(self).map(|(answer, (round, _)), deliveries, ctx| {
             deliveries.changing.remove(&asked.group);
             match answer {
                 Ok(Ok(written)) => {

@@ -68,6 +68,15 @@ mod tests {
     }
 
     #[test]
+    fn a_block_is_nobody_elses() {
+        let mut sequence = Sequence::after(5_000);
+        assert_eq!(sequence.block(3, 4_000), 5_001);
+        assert_eq!(sequence.next(4_000).seq, 5_004);
+        assert_eq!(sequence.block(1, 9_000), 9_000);
+        assert_eq!(sequence.next(9_000).seq, 9_001);
+    }
+
+    #[test]
     fn a_parting_time_lies_between_what_was_and_what_comes() {
         for now in [1, 4_999, 5_000, 5_001, 5_999, 6_000, 6_001] {
             let mut sequence = Sequence::after(5_998);

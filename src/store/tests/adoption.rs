@@ -154,7 +154,7 @@ async fn who_wants_its_orphans_later_gets_them_from_the_adopter() {
     // What nobody wanted expires here.
     let policies = std::sync::Arc::new(crate::event::Policies::default());
     let users = Domain::parse("users").unwrap();
-    let page = live.keep_page((&uid("HUB-2"), &users), None, i64::MAX, 10, (&policies, AT)).await.unwrap();
+    let page = live.keep_page((&uid("HUB-2"), &users), None, AT + 1_000, 10, (&policies, AT)).await.unwrap();
     let fates: Vec<_> = page.into_iter().map(|looked| (looked.id.to_string(), looked.fate)).collect();
     assert_eq!(fates, [("u2".to_owned(), Fate::Open(None)), ("u3".to_owned(), Fate::Waits)]);
 }

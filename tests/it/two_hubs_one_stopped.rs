@@ -65,7 +65,7 @@ async fn what_it_says_when_it_wakes_up_is_refused() {
     until_count(&database, &epoch, before + 2).await;
     one.publish(order(EVENTS)).await.unwrap();
     let new = timeout(PATIENCE, claims.next()).await.expect("a claim in time").unwrap();
-    assert_eq!(new.event().id, format!("e-{EVENTS}"), "what was taken is handed out by nobody else");
+    assert_eq!(new.event().id.as_str(), format!("e-{EVENTS}"), "what was taken is handed out by nobody else");
     new.ack().await.unwrap();
     until_count(&database, done, all + 1).await;
     let now = texts(&database, consumers).await;

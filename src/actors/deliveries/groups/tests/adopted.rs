@@ -55,6 +55,10 @@ fn in_the_default_group_it_is_claimed_in_the_database_first() {
     let outlet = link(1);
     world.join(GroupNo::DEFAULT, 1, &outlet, 1);
     let effects = look(&mut world, GroupNo::DEFAULT, vec![adopted(9_000, 7)]);
-    assert_eq!((effects.reserves.len(), handed(effects).len()), (1, 0), "npm spokes may have been told of it");
+    assert_eq!(
+        (effects.reserves.len(), handed(effects).len()),
+        (1, 0),
+        "npm spokes may have been told of it"
+    );
     assert_eq!(world.publish("orders").len(), 1, "what is this hub's own is handed out at once");
 }

@@ -8,6 +8,7 @@
 //! own, page by page, and no read transaction outlives a page.
 
 mod about;
+mod adoption;
 mod backlog;
 mod bindings;
 mod census;
@@ -58,7 +59,9 @@ use std::{
     sync::Arc,
 };
 
+pub use adoption::{Adopted, AdoptionWork, TakenOver};
 pub use backlog::{OpenMark, OpenMarks};
+pub use bindings::KnownBindings;
 pub use census::{Census, Retrying};
 pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;

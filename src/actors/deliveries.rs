@@ -67,7 +67,6 @@ use self::{
     windows::Windows,
 };
 use super::{
-    clock::Now,
     journal::{Journal, Record},
     life::{Halt, Life},
     mail::{Handle, measured},
@@ -331,7 +330,8 @@ impl Handler<Stop> for Deliveries {
     fn handle(&mut self, message: Stop, ctx: &mut Self::Context) {
         let key = ConsumerKey { link: message.outlet.id(), sub: message.sub };
         let mut effects = Effects::default();
-        self.groups.stop(key, Now::read(), &mut effects);
+        let now = self.now();
+        self.groups.stop(key, now, &mut effects);
         self.apply(effects, ctx);
         self.joining.remove(&key);
         message.outlet.answer(message.req, Ok(Answer::Done));
@@ -343,7 +343,7 @@ impl Handler<Settle> for Deliveries {
 
     fn handle(&mut self, message: Settle, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
-        let now = Now::read();
+        let now = self.now();
         let hub = self.metrics.hub();
         for (req, token, verdict) in message.verdicts {
             match &verdict {
@@ -366,7 +366,8 @@ impl Handler<LinkGone> for Deliveries {
         self.joining.retain(|key, _| key.link != link);
         self.feeds.link_gone(link);
         let mut effects = Effects::default();
-        self.groups.link_gone(link, Now::read(), &mut effects);
+        let now = self.now();
+        self.groups.link_gone(link, now, &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -377,7 +378,8 @@ impl Handler<Dispatch> for Deliveries {
     fn handle(&mut self, message: Dispatch, ctx: &mut Self::Context) {
         let Dispatch { events, npm } = message;
         let mut effects = Effects::default();
-        self.groups.dispatch(&events, npm, Now::read(), &mut effects);
+        let now = self.now();
+        self.groups.dispatch(&events, npm, now, &mut effects);
         self.apply(effects, ctx);
     }
 }
@@ -387,7 +389,7 @@ impl Handler<Recorded> for Deliveries {
 
     fn handle(&mut self, message: Recorded, ctx: &mut Self::Context) {
         let mut effects = Effects::default();
-        let now = Now::read();
+        let now = self.now();
         let Recorded { settled, attempts, reserved } = message;
         self.groups.attempts_recorded(&attempts, &mut effects);
         for Settled { event_id, token, outcome, result } in settled {

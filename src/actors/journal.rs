@@ -1,5 +1,6 @@
 //! The only writer of hot rows: group commit.
 
+mod adoption;
 mod amend;
 mod batch;
 mod collect;
@@ -33,6 +34,7 @@ pub use recurring::RunRecurring;
 pub use sequence::{Place, Sequence};
 pub use sweeps::Sweep;
 
+use self::adoption::Adoption;
 use self::batch::{Batch, Bounds, Job, Reply, ReplyTo};
 use super::{
     clock::{now_micros, now_millis},
@@ -67,7 +69,8 @@ const NOTES_LIMIT: usize = 4_096;
 /// How long a publisher that finds the queue full is told to wait.
 const BUSY_WAIT: Duration = Duration::from_millis(50);
 
-/// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way.
+/// - **Role**: commits all that waits in one transaction; batches form by themselves while one is under way. On a server it
+///   goes on with the work of hubs whose leases are over.
 /// - **Owns**: the hub's sequence, the queue of writes, the store's writer, on a server the hub's lease.
 /// - **Receives**: [`Publish`], [`Amend`] and [`Take`] from connections, [`RunDue`] and [`RunRecurring`] from the scheduler,
 ///   [`Sweep`] from the keeper, [`Collect`] from the collector, [`Record`], [`Bind`] and [`Alter`] from deliveries, [`Note`]
@@ -96,6 +99,7 @@ pub struct Journal {
     full: bool,
     /// Whether it is about to be tried if the trouble is over.
     trying: bool,
+    adoption: Adoption,
     _life: Life,
 }
 
@@ -128,6 +132,7 @@ impl Journal {
             readiness,
             full: false,
             trying: false,
+            adoption: Adoption::default(),
             _life: life,
         }
     }
@@ -191,6 +196,9 @@ impl Journal {
                 self.enqueue(write, amend::WEIGHT, reply);
             }
         }
+        if let Some(part) = told.adopted {
+            self.adopted(part, ctx);
+        }
         let Some(peers) = &self.peers else { return };
         if !told.committed.is_empty() || !told.npm.is_empty() {
             peers.registry.signal(super::registry::Committed { events: told.committed, npm: told.npm });
@@ -245,6 +253,7 @@ impl Actor for Journal {
         ctx.spawn(told.into_actor(self));
         if self.store.is_on_server() {
             self.beat(ctx);
+            self.look_for_dead(ctx);
         }
     }
 }

@@ -79,6 +79,10 @@ pub struct HubMetrics {
     pub collected: Counter,
     /// Such events that break the rules, each counted once.
     pub collect_refused: Counter,
+    /// Events of other hubs that this one serves since their leases are over, once for each group.
+    pub adopted: Counter,
+    /// Hubs whose work this one goes on with, and that didn't come back.
+    pub adopted_hubs: Gauge,
     /// From when an event was due to its dispatch.
     pub schedule_lateness: Histogram,
     /// Events that recurring schedules have published.
@@ -169,6 +173,8 @@ impl HubMetrics {
             schedules_waiting: Gauge::default(),
             schedules_executed: Counter::default(),
             collected: Counter::default(),
+            adopted: Counter::default(),
+            adopted_hubs: Gauge::default(),
             collect_refused: Counter::default(),
             schedule_lateness: Histogram::times(),
             recurring_runs: Counter::default(),

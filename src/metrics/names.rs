@@ -99,6 +99,8 @@ definitions! {
     SCHEDULES_EXECUTED: Counter "eventflow_schedules_executed" "Scheduled events that were published.";
     COLLECTED: Counter "eventflow_events_collected" "Events that applications had put into the database themselves, published.";
     COLLECT_REFUSED: Counter "eventflow_events_not_collected" "Such events that break the rules, and are not published.";
+    ADOPTED: Counter "eventflow_events_adopted" "Events of hubs whose leases were over that this hub serves instead, once for each group.";
+    ADOPTED_HUBS: Gauge "eventflow_hubs_adopted" "Hubs whose leases are over and whose work this one goes on with.";
     LATENESS: Histogram "eventflow_schedule_lateness" ["seconds"] "Time from when an event was due to its dispatch.";
     RECURRING_RUNS: Counter "eventflow_recurring_runs" "Events that recurring schedules have published.";
     RECURRING_MISSED: Counter "eventflow_recurring_runs_missed" "Events that recurring schedules have published for times that were missed.";

@@ -134,6 +134,8 @@ impl Renderer {
         out.counter(names::SCHEDULES_EXECUTED, &hub.schedules_executed)?;
         out.counter(names::COLLECTED, &hub.collected)?;
         out.counter(names::COLLECT_REFUSED, &hub.collect_refused)?;
+        out.counter(names::ADOPTED, &hub.adopted)?;
+        out.gauge(names::ADOPTED_HUBS, &hub.adopted_hubs)?;
         out.metric(names::LATENESS, |out| histogram(out, &hub.schedule_lateness))?;
         out.counter(names::RECURRING_RUNS, &hub.recurring_runs)?;
         out.counter(names::RECURRING_MISSED, &hub.recurring_missed)?;

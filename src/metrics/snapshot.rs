@@ -131,6 +131,10 @@ pub struct HubSnapshot {
     pub collected: u64,
     /// Such events that break the rules, each counted once.
     pub collect_refused: u64,
+    /// Events of other hubs that this one serves since their leases are over, once for each group.
+    pub adopted: u64,
+    /// Hubs whose work this one goes on with.
+    pub adopted_hubs: i64,
     pub recurring_runs: u64,
     /// Of these, those whose time was missed.
     pub recurring_missed: u64,
@@ -205,6 +209,8 @@ impl Metrics {
             schedules_executed: hub.schedules_executed.get(),
             collected: hub.collected.get(),
             collect_refused: hub.collect_refused.get(),
+            adopted: hub.adopted.get(),
+            adopted_hubs: hub.adopted_hubs.get(),
             schedule_lateness: times(&hub.schedule_lateness),
             recurring_runs: hub.recurring_runs.get(),
             recurring_missed: hub.recurring_missed.get(),

@@ -6,11 +6,35 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Que
 
 use super::{
     Binding, Store, StoreError,
+    engine::Ask,
     entity::{binding, binding_start, cursor},
-    sql::{refused, unsigned},
+    sql::{pieces, refused, unsigned},
     time,
 };
 use crate::event::{DomainStart, Pattern, Uid};
+
+/// The bindings of a group that a hub knows: their number, and the sum of their ids, which tell whether the store has others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KnownBindings {
+    count: u64,
+    sum: i64,
+}
+
+impl FromIterator<i64> for KnownBindings {
+    fn from_iter<I: IntoIterator<Item = i64>>(ids: I) -> Self {
+        let add = |known: Self, id: i64| Self { count: known.count + 1, sum: known.sum.wrapping_add(id) };
+        ids.into_iter().fold(Self::default(), add)
+    }
+}
+
+/// What the store has of a group.
+pub(super) async fn known(db: &impl ConnectionTrait, group: &str) -> Result<KnownBindings, DbErr> {
+    let sql = "SELECT count(*), @whole(coalesce(sum(id), 0)) FROM v1_binding WHERE grp = ?";
+    let row = db.row(sql, vec![group.into()]).await?;
+    row.map_or(Ok(KnownBindings::default()), |row| {
+        Ok(KnownBindings { count: unsigned(row.try_get_by_index(0)?), sum: row.try_get_by_index(1)? })
+    })
+}
 
 impl Store {
     /// All bindings, oldest first.
@@ -48,6 +72,28 @@ pub(super) async fn list(
         .order_by_asc(binding_start::Column::Place)
         .all(db)
         .await?;
+    Ok(join(bindings, starts))
+}
+
+/// Those of one group, oldest first. The inner error: a row holds no pattern.
+pub(super) async fn list_of(
+    db: &impl ConnectionTrait,
+    group: &str,
+) -> Result<Result<Vec<Binding>, StoreError>, DbErr> {
+    let of_group = binding::Column::Grp.eq(group);
+    let bindings = binding::Entity::find().filter(of_group).order_by_asc(binding::Column::Id).all(db).await?;
+    let ids: Vec<i64> = bindings.iter().map(|row| row.id).collect();
+    let mut starts = Vec::new();
+    for piece in pieces(&ids) {
+        let of_these = binding_start::Column::BindingId.is_in(piece.iter().copied());
+        let rows = binding_start::Entity::find().filter(of_these);
+        let rows = rows
+            .order_by_asc(binding_start::Column::BindingId)
+            .order_by_asc(binding_start::Column::Place)
+            .all(db)
+            .await?;
+        starts.extend(rows);
+    }
     Ok(join(bindings, starts))
 }
 

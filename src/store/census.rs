@@ -5,6 +5,7 @@ use sea_orm::DbErr;
 
 use super::{
     Store, StoreError,
+    adoption::served,
     engine::Ask,
     sql::{refused, signed, unsigned},
 };
@@ -36,20 +37,30 @@ pub struct Census {
 }
 
 impl Store {
-    /// Counts what waits for another attempt and what is dead on a hub, by indexes alone and up to 100,000 of each.
+    /// Counts what waits for another attempt and what is dead on a hub, and on those that it has adopted, by indexes alone and up to 100,000 of each.
     ///
     /// # Errors
     /// Whatever the database says.
     pub async fn census(&self, hub: &Uid) -> Result<Census, StoreError> {
         let count = async {
+            let hubs = served(&self.readers, hub).await?;
             Ok(Census {
                 retrying: self.count_some(hub, &retrying("grp = ''")).await?,
                 retrying_named: self.count_some(hub, &retrying("grp > ''")).await?,
-                dead: self.count_some(hub, DEAD).await?.events,
-                dead_named: self.count_some(hub, DEAD_NAMED).await?.events,
+                dead: self.count_dead(&hubs, DEAD).await?,
+                dead_named: self.count_dead(&hubs, DEAD_NAMED).await?,
             })
         };
         count.await.map_err(refused("count what waits for another attempt and what is dead"))
+    }
+
+    /// The sum over these hubs, up to that number.
+    async fn count_dead(&self, hubs: &[Uid], rows: &str) -> Result<u64, DbErr> {
+        let mut dead = 0;
+        for hub in hubs {
+            dead += self.count_some(hub, rows).await?.events;
+        }
+        Ok(dead.min(MOST_COUNTED))
     }
 
     /// How many rows there are, up to a number, and the lowest `seq` of those.

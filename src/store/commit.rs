@@ -1,5 +1,6 @@
 //! The one transaction of the Journal: many writes, one sync.
 
+mod adoption;
 mod associations;
 mod claims;
 mod collects;
@@ -214,6 +215,7 @@ async fn write_all(db: &Db<'_>, writes: &[Write], look: bool) -> Result<Vec<Answ
     others::write(db, writes, &mut answers).await?;
     groups::write(db, writes, &mut answers).await?;
     redrives::write(db, writes, &mut answers).await?;
+    adoption::write(db, writes, &mut answers).await?;
     deletions::write(db, writes, &mut answers).await?;
     sweeps::write(db, writes, &mut answers).await?;
     Ok(answers)

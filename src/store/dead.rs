@@ -4,10 +4,11 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
+    adoption::served,
     engine::{Ask, small},
     events::patterns as narrow,
     page::{DeadKey, dead_query},
-    sql::{refused, signed, unsigned},
+    sql::{marks, refused, signed, unsigned},
     time,
     write::ends_of,
 };
@@ -24,7 +25,7 @@ const PAGE_BYTES: usize = 32 * 1024;
 const UNKNOWN_REASON: &str = "failed";
 
 impl Store {
-    /// A page of the dead events of a group on a hub, by number: at most `limit`. The token leads to the next page;
+    /// A page of the dead events of a group on a hub, and on those that it has adopted, by number: at most `limit`. The token leads to the next page;
     /// empty: that was the last. A page may be empty though there is a next one.
     ///
     /// # Errors
@@ -41,8 +42,9 @@ impl Store {
             "" => 0,
             token => token.parse::<DeadKey>()?.of(asked)?,
         };
-        let rows = DeadRows { hub, group: query.group.as_deref().unwrap_or("") };
         let refused = refused("list dead events");
+        let hubs = served(&self.readers, hub).await.map_err(&refused)?;
+        let rows = DeadRows { hubs: &hubs, group: query.group.as_deref().unwrap_or("") };
         if !rows.group.is_empty() && page.is_empty() && !self.has_group(rows.group).await.map_err(&refused)? {
             return Err(StoreError::GroupNotFound { group: rows.group.to_owned() });
         }
@@ -146,10 +148,10 @@ fn dead_of(row: &QueryResult) -> Result<(u64, Dead), DbErr> {
     Ok((unsigned(row.try_get_by_index(7)?), dead))
 }
 
-/// The rows of a group that tell of dead events, on one hub.
+/// The rows of a group that tell of dead events which these hubs have dispatched: one, and those that it has adopted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeadRows<'a> {
-    pub(super) hub: &'a Uid,
+    pub(super) hubs: &'a [Uid],
     /// Empty is the default group.
     pub(super) group: &'a str,
 }
@@ -165,20 +167,32 @@ impl DeadRows<'_> {
         }
     }
 
+    /// Which hub dispatched them.
+    pub(super) fn owner(&self) -> &'static str {
+        if self.group.is_empty() { "d.v1_hub" } else { "d.hub" }
+    }
+
     /// By the partial index that holds nothing else. What ended before the group's base round doesn't count.
     fn above(&self, join: &str, after: u64, values: &mut Vec<Value>) -> String {
-        values.push(self.hub.as_str().into());
+        values.extend(self.hubs.iter().map(|hub| Value::from(hub.as_str())));
+        let hubs = marks(self.hubs.len());
+        let of = |column: &str| match self.hubs {
+            [_] => format!("{column} = ?"),
+            _ => format!("{column} IN ({hubs})"),
+        };
         if self.group.is_empty() {
             values.push(signed(after).into());
             return format!(
                 "FROM event_published d @index(event_published_failed) {join} \
-                 WHERE d.v1_hub = ? AND d.failed IS NOT NULL AND d.success IS NULL AND d.seq > ?"
+                 WHERE {} AND d.failed IS NOT NULL AND d.success IS NULL AND d.seq > ?",
+                of("d.v1_hub")
             );
         }
         values.extend([self.group.into(), self.group.into(), signed(after).into()]);
         format!(
-            "FROM v1_outcome d @index(v1_outcome_dead) {join} WHERE d.hub = ? AND d.grp = ? AND d.dead IS NOT NULL \
-             AND d.round >= coalesce((SELECT round FROM v1_group WHERE name = ?), 1) AND d.seq > ?"
+            "FROM v1_outcome d @index(v1_outcome_dead) {join} WHERE {} AND d.grp = ? AND d.dead IS NOT NULL \
+             AND d.round >= coalesce((SELECT round FROM v1_group WHERE name = ?), 1) AND d.seq > ?",
+            of("d.hub")
         )
     }
 

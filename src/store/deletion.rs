@@ -42,7 +42,7 @@ pub struct Gone {
     pub domain: Domain,
     /// Its name.
     pub name: Name,
-    /// Its number on its hub, if it was published.
+    /// Its number, if the hub that was asked has dispatched it.
     pub seq: Option<u64>,
     /// Whether it waited for its time.
     pub scheduled: bool,

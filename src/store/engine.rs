@@ -164,6 +164,9 @@ fn word(engine: Engine, name: &str, argument: &str) -> String {
         // Until the transaction ends nobody else writes the rows that are read.
         ("locked", Sqlite) => "",
         ("locked", Postgres | MySql) => "FOR UPDATE",
+        // The same, or an error at once if somebody else has them.
+        ("locked_now", Sqlite) => "",
+        ("locked_now", Postgres | MySql) => "FOR UPDATE NOWAIT",
         ("rows", _) => return rows(engine, argument),
         _ => {
             debug_assert!(false, "no such word: @{name}");

@@ -4,6 +4,7 @@ use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
+    adoption::served,
     dead::DeadRows,
     engine::{Ask, small},
     sql::{refused, signed, unsigned},
@@ -150,7 +151,8 @@ impl Store {
                 Some(row) => (row.try_get_by_index(0)?, row.try_get_by_index::<Option<i64>>(1)?),
                 None => (0, None),
             };
-            let (sql, values) = DeadRows { hub, group: group.name }.count();
+            let hubs = served(&self.readers, hub).await?;
+            let (sql, values) = DeadRows { hubs: &hubs, group: group.name }.count();
             let row = self.readers.row(sql, values).await?;
             let dead = row.map_or(Ok(0), |row| row.try_get_by_index(0))?;
             // Numbers are microseconds.
@@ -197,7 +199,8 @@ impl Store {
                 _ => 0,
             };
             let rest = limit - held.len();
-            let (sql, values) = dead(hub, group, after, rest);
+            let hubs = served(&self.readers, hub).await?;
+            let (sql, values) = dead(&hubs, group, after, rest);
             let rows = self.readers.rows(sql, values).await?;
             let dead: Vec<(Pid, u64)> = rows.iter().map(held_of).collect::<Result<_, DbErr>>()?;
             let next = dead.last().filter(|_| dead.len() >= rest).map(|(_, seq)| HeldKey::Dead(*seq));
@@ -228,9 +231,9 @@ pub(super) fn retrying(
 }
 
 /// Pids of dead events, by number.
-pub(super) fn dead(hub: &Uid, group: GroupKey<'_>, after: u64, limit: usize) -> (String, Vec<Value>) {
+pub(super) fn dead(hubs: &[Uid], group: GroupKey<'_>, after: u64, limit: usize) -> (String, Vec<Value>) {
     let (any, mut values) = (Pattern::any(), Vec::new());
-    let tail = DeadRows { hub, group: group.name }.tail((&any, &any), after, None, &mut values);
+    let tail = DeadRows { hubs, group: group.name }.tail((&any, &any), after, None, &mut values);
     values.push(signed(limit as u64).into());
     (format!("SELECT e.pid, d.seq {tail} LIMIT ?"), values)
 }

@@ -98,10 +98,11 @@ impl Store {
             return Ok(Vec::new());
         }
         let bindings = self.bindings().await?;
+        let hubs = self.served_hubs(hub).await?;
         let policy = policies.of(domain);
         let look = |facts: Facts| Looked {
             seq: facts.standing.as_ref().and_then(|standing| standing.seq),
-            fate: facts.fate(hub, &bindings, policy, now),
+            fate: facts.fate(&hubs, &bindings, policy, now),
             mark: KeepMark::at(facts.stored, facts.id.clone()),
             id: facts.id,
         };

@@ -96,10 +96,16 @@ impl Store {
         let refused = refused("renew the hub's lease");
         let began = Instant::now();
         let transaction = self.writer.begin_unfenced().await.map_err(&refused)?;
-        let sql = "UPDATE v1_hub_lease SET until_ms = @now_ms + ? WHERE hub_id = ? AND epoch = ?";
-        let values = vec![LEASE_MS.into(), hub.as_str().into(), signed(epoch).into()];
-        let done = transaction.db().run(sql, values).await;
-        match transaction.end(done).await.map_err(refused)? {
+        let renewed = async {
+            let db = transaction.db();
+            // Nobody has it for long. If somebody has, the next beat tries again, and no connection waits meanwhile.
+            let sql = "SELECT 1 FROM v1_hub_lease WHERE hub_id = ? @locked_now";
+            db.row(sql, vec![hub.as_str().into()]).await?;
+            let sql = "UPDATE v1_hub_lease SET until_ms = @now_ms + ? WHERE hub_id = ? AND epoch = ?";
+            db.run(sql, vec![LEASE_MS.into(), hub.as_str().into(), signed(epoch).into()]).await
+        };
+        let renewed = renewed.await;
+        match transaction.end(renewed).await.map_err(refused)? {
             0 => Err(StoreError::Fenced),
             _ => {
                 self.renewed.at(began);
@@ -125,8 +131,10 @@ async fn holder(db: &Db<'_>, hub: &Uid, seat: &Seat) -> Result<Option<(Seat, i64
 }
 
 async fn hold(db: &Db<'_>, hub: &Uid, epoch: i64, seat: &Seat) -> Result<(), DbErr> {
+    // Whoever goes on with its work stops at that.
     let sql = "INSERT INTO v1_hub_lease (hub_id, epoch, host, folder, until_ms) VALUES (?, ?, ?, ?, @now_ms + ?) \
-               @else_set(hub_id) epoch = @new(epoch), host = @new(host), folder = @new(folder), until_ms = @new(until_ms)";
+               @else_set(hub_id) epoch = @new(epoch), host = @new(host), folder = @new(folder), \
+               until_ms = @new(until_ms), adopted_by = NULL";
     let values: Vec<Value> = vec![
         hub.as_str().into(),
         epoch.into(),

@@ -12,6 +12,7 @@ mod m20261203_000003_starts;
 mod m20261203_000004_marker;
 mod m20261204_000001_fence;
 mod m20261204_000002_lease;
+mod m20261205_000001_adoption;
 mod npm;
 mod shape;
 
@@ -55,6 +56,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261203_000004_marker::Migration),
             Box::new(m20261204_000001_fence::Migration),
             Box::new(m20261204_000002_lease::Migration),
+            Box::new(m20261205_000001_adoption::Migration),
         ]
     }
 

@@ -17,6 +17,8 @@ pub struct RetryEvent {
     pub open: OpenEvent,
     /// When it is due, in milliseconds since 1970.
     pub due: i64,
+    /// Its number on the hub that dispatched it: another one than that of its row if this hub has adopted it.
+    pub original: u64,
 }
 
 /// A page of them.
@@ -51,7 +53,7 @@ impl Store {
             tail.push_str(" AND r.due <= ? ORDER BY r.due, r.seq");
             values.push(until.into());
             let columns = format!(
-                "{EVENT}, r.seq, p.publisher, r.round, r.attempts, p.consumed_spoke IS NOT NULL, r.due"
+                "{EVENT}, r.seq, p.publisher, r.round, r.attempts, p.consumed_spoke IS NOT NULL, r.due, p.seq"
             );
             let (rows, is_cut) = page(&self.readers, &columns, &tail, values, limit, max_bytes).await?;
             let retry = |row: &QueryResult| retry_of(row, group);
@@ -99,5 +101,6 @@ fn retry_of(row: &QueryResult, group: &str) -> Result<RetryEvent, DbErr> {
         attempts: small(row, 10)?,
         claimed: group.is_empty() && row.try_get_by_index(11)?,
     };
-    Ok(RetryEvent { open, due: row.try_get_by_index(12)? })
+    let original = row.try_get_by_index::<Option<i64>>(13)?.map_or(open.seq, unsigned);
+    Ok(RetryEvent { open, due: row.try_get_by_index(12)?, original })
 }

@@ -16,7 +16,7 @@ use std::{
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, TransactionTrait,
     sqlx::{
-        ConnectOptions, Executor,
+        self, ConnectOptions, Executor,
         mysql::{MySqlConnectOptions, MySqlPoolOptions},
         postgres::{PgConnectOptions, PgPoolOptions},
     },
@@ -42,6 +42,11 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a statement of ours may wait for a lock of somebody else.
 const POSTGRES_LOCK_TIMEOUT: &str = "10s";
 const MYSQL_LOCK_TIMEOUT: &str = "SET SESSION innodb_lock_wait_timeout = 10";
+/// How long a transaction of ours may do nothing before the server ends it: what a hub that stands still has locked would keep
+/// others from going on with its work.
+const POSTGRES_IDLE_TIMEOUT: &str = "10s";
+/// MariaDB's; MySQL has no such limit.
+const MARIADB_IDLE_TIMEOUT: &str = "SET SESSION idle_transaction_timeout = 10";
 /// The pause before the next look at a server that is away, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -79,7 +84,12 @@ async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, D
                 .after_connect(|connection, _| {
                     Box::pin(async move {
                         connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
-                        connection.execute(MYSQL_LOCK_TIMEOUT).await.map(drop)
+                        connection.execute(MYSQL_LOCK_TIMEOUT).await?;
+                        match connection.execute(MARIADB_IDLE_TIMEOUT).await {
+                            // MySQL says that it knows no such variable.
+                            Ok(_) | Err(sqlx::Error::Database(_)) => Ok(()),
+                            Err(error) => Err(error),
+                        }
                     })
                 })
                 .connect_with(options.disable_statement_logging())
@@ -89,9 +99,11 @@ async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, D
         }
         _ => {
             let options: PgConnectOptions = url.postgres().map_err(failed)?;
-            let options = options
-                .application_name("eventflow")
-                .options([("lock_timeout", POSTGRES_LOCK_TIMEOUT), ("timezone", "UTC")]);
+            let options = options.application_name("eventflow").options([
+                ("lock_timeout", POSTGRES_LOCK_TIMEOUT),
+                ("idle_in_transaction_session_timeout", POSTGRES_IDLE_TIMEOUT),
+                ("timezone", "UTC"),
+            ]);
             let pool = PgPoolOptions::new()
                 .max_connections(connections)
                 .min_connections(1)

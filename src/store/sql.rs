@@ -111,8 +111,8 @@ impl Class {
     /// Of MySQL and MariaDB, <https://mariadb.com/kb/en/mariadb-error-code-reference/>.
     fn of_mysql(number: u16) -> Self {
         match number {
-            // Lock wait time-out, deadlock, too many locks, checkpoint in the way.
-            1205 | 1213 | 1206 => Class::Busy,
+            // Lock wait time-out, deadlock, too many locks, locked where nobody waits.
+            1205 | 1213 | 1206 | 3572 => Class::Busy,
             // Disk full, table full.
             1021 | 1114 => Class::Full,
             // Too many connections, shutdown, killed, read-only, aborted connections.

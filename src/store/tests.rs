@@ -1,5 +1,6 @@
 //! What tests of the store share, and the tests of engines, opening, memory, hubs, certificates, copies, reads and logs.
 
+mod adoption;
 mod copies;
 mod damage;
 pub(super) mod engines;
@@ -132,14 +133,14 @@ pub(super) fn with_letter(mut write: Write, told: Letter) -> Write {
 /// An attempt that failed, after which the event waits.
 pub(super) fn retry(event_id: &str, seq: u64, group: &str, (round, number): (u32, u32), due: i64) -> Write {
     let attempt = AttemptRow { group: group.into(), round, ..attempt(event_id, number) };
-    Write::Retry { attempt, hub: hub(), seq, pid: event(event_id).pid, due }
+    Write::Retry { attempt, hub: hub(), seq, original: seq, pid: event(event_id).pid, due }
 }
 
 /// A redrive of one event, or of all.
 pub(super) fn redrive(group: &str, event_id: Option<&str>) -> Write {
     let group = (!group.is_empty()).then(|| Group::parse(group.to_owned()).unwrap());
     let what = Redrive { group, id: event_id.map(id), ..Redrive::default() };
-    Write::Redrive { what, hub: hub(), at: AT + 50, by: uid("SPOKE-9"), most: 2, after: 0 }
+    Write::Redrive { what, hub: hub(), at: AT + 50, by: uid("SPOKE-9"), most: 2, after: 0, first: 0 }
 }
 
 pub(super) fn attempt(event_id: &str, number: u32) -> AttemptRow {

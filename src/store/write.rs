@@ -3,6 +3,8 @@
 mod attempt;
 
 use super::{
+    adoption::{Adopted, AdoptionWork},
+    bindings::KnownBindings,
     deletion::{Delete, Deleted},
     groups::{Letter, Redriven},
     schedules::Due,
@@ -81,12 +83,14 @@ pub enum Write {
         hub: Uid,
         /// Its number there.
         seq: u64,
+        /// Its number on the hub that dispatched it: the same, unless the one that serves it has adopted it.
+        original: u64,
         /// Its process.
         pid: Pid,
         /// When it is to be tried again, in milliseconds since 1970.
         due: i64,
     },
-    /// Try dead events again, in a new round; those of other hubs are left to them. An event that an npm spoke claimed
+    /// Try dead events again, in a new round; those of other hubs are left to them, unless this one has adopted them. An event that an npm spoke claimed
     /// and left is taken back, if it is named. Answered by [`Written::Redriven`].
     Redrive {
         /// Which.
@@ -102,6 +106,22 @@ pub enum Write {
         /// Only those above this number: 0 at first, then [`Redriven::after`]. What died again meanwhile isn't tried
         /// twice.
         after: u64,
+        /// The first of `most` numbers of `hub`, for those that another hub has dispatched.
+        first: u64,
+    },
+    /// Go on with a part of the work of a hub that this one has [adopted](super::Store::take_over). Answered by
+    /// [`Written::Adopted`].
+    Adopt {
+        /// Which part.
+        work: AdoptionWork,
+        /// The hub that goes on with it.
+        hub: Uid,
+        /// When, in milliseconds since 1970: what nobody had yet is due at once.
+        at: i64,
+        /// At most so many events in one transaction.
+        most: usize,
+        /// The first of so many numbers of `hub`.
+        first: u64,
     },
     /// Set what a group does with events that fail; makes a group that isn't there.
     SetGroup {
@@ -284,6 +304,9 @@ pub enum Write {
         group: String,
         /// Everything up to this sequence number needs no second look.
         seq: u64,
+        /// The bindings of the group as far as the hub knows them: if there are others, somebody else has made them and
+        /// wants what the hub takes for done. Then the cursor stays where it is. None: whatever there is.
+        known: Option<KnownBindings>,
     },
     /// Associate an event with something besides its process; again changes nothing.
     Associate {
@@ -389,6 +412,8 @@ pub enum Written {
     },
     /// Events are tried again.
     Redriven(Redriven),
+    /// Work of another hub is this one's now.
+    Adopted(Adopted),
     /// The group goes on elsewhere.
     Sought {
         /// Its base round from now on.

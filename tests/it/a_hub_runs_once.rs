@@ -1,11 +1,16 @@
 //! Promise: on a server's database one hub id runs in one place at a time. A second one is refused while the lease lives; if
 //! it is over and another one takes the place, this one commits nothing any more, until it can take its place again.
 
-use std::fs;
+use std::{fs, time::Duration};
 
-use eventflow::{event::code, hub::Hub, metrics::Readiness};
-use sea_orm::ConnectionTrait;
-use tokio::time::timeout;
+use eventflow::{
+    event::code,
+    hub::Hub,
+    metrics::Readiness,
+    spoke::{Consume, Publish},
+};
+use sea_orm::{ConnectionTrait, TransactionTrait};
+use tokio::time::{Instant, timeout};
 
 use crate::support::{PATIENCE, TestHub, config, engine, until};
 
@@ -54,4 +59,43 @@ async fn a_copied_folder_is_refused_and_who_lost_its_place_commits_nothing() {
     assert_eq!(answer[2], "committed", "{answer:?}");
     rows.close().await.unwrap();
     one.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_whose_lease_is_in_doubt_hands_out_nothing() {
+    if engine::server().is_none() {
+        eprintln!("skipped: SQLite has no leases");
+        return;
+    }
+    // Longer than a hand-over takes, also on a machine that is busy.
+    const SILENCE: Duration = Duration::from_secs(3);
+    let hub = TestHub::start().await;
+    let spoke = hub.spoke().await;
+    let mut claims = spoke.claims(Consume::new("orders", "*")).await.unwrap();
+    let rows = engine::open(&hub.database()).await;
+    // It can write everything but its lease.
+    let lock = rows.begin().await.unwrap();
+    lock.execute_unprepared("UPDATE v1_hub_lease SET epoch = epoch").await.unwrap();
+    let began = Instant::now();
+    let mut published = 0;
+    loop {
+        assert!(began.elapsed() < PATIENCE, "it still hands out");
+        spoke.publish(Publish::new("orders", "created", "order-1")).await.unwrap();
+        published += 1;
+        let Ok(claim) = timeout(SILENCE, claims.next()).await else { break };
+        claim.unwrap().ack().await.unwrap();
+        published -= 1;
+    }
+    assert!(began.elapsed() > Duration::from_secs(6), "its lease had been renewed just before");
+    for _ in 0..10 {
+        spoke.publish(Publish::new("orders", "created", "order-1")).await.unwrap();
+    }
+    assert!(timeout(SILENCE, claims.next()).await.is_err(), "it hands out though its lease is in doubt");
+    lock.rollback().await.unwrap();
+    for _ in 0..published + 10 {
+        timeout(PATIENCE, claims.next()).await.expect("a claim in time").unwrap().ack().await.unwrap();
+    }
+    rows.close().await.unwrap();
+    spoke.close().await;
+    hub.stop().await;
 }

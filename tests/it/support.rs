@@ -7,8 +7,10 @@ pub mod engine;
 pub mod http;
 pub mod load;
 pub mod npm;
+pub mod pair;
 pub mod peer;
 pub mod process;
+pub mod proxy;
 pub mod server;
 pub mod wire;
 

@@ -118,7 +118,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             }
             Frame::Claims(claims) => {
                 for claim in claims {
-                    let seq = claim.event.seq;
+                    let seq = claim.event.original;
                     wire::claim_head(&mut self.buffer, claim.sub, claim.token, claim.attempt, seq);
                     self.buffer.put_slice(claim.event.tail());
                     self.send_if_full().await?;

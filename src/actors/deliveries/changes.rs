@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     actors::{
-        clock::{Now, now_millis as now},
+        clock::now_millis as now,
         journal::Alter,
         outlet::{AmendPermit, Outlet, Word},
     },
@@ -99,7 +99,7 @@ impl Deliveries {
         let is_new = self.groups.find(asked.group.as_ref()).is_none();
         let (store, name) = (self.store.clone(), asked.group.clone().filter(|_| is_new));
         let altered = async move { (answer.await, made_group(&store, name.as_ref()).await) };
-        ctx.spawn(altered.into_actor(self).map(|(answer, round), deliveries, ctx| {
+        ctx.spawn(altered.into_actor(self).map(|(answer, (round, _)), deliveries, ctx| {
             deliveries.changing.remove(&asked.group);
             match answer {
                 Ok(Ok(written)) => {
@@ -137,7 +137,8 @@ impl Deliveries {
             // What a change of the order has put back is read at once.
             let mut effects = Effects::default();
             deliveries.groups.want_pages(&mut effects);
-            deliveries.groups.due(Now::read(), &mut effects);
+            let now = deliveries.now();
+            deliveries.groups.due(now, &mut effects);
             deliveries.apply(effects, ctx);
             Ok(GroupChanged { settings, events: 0 })
         };
@@ -148,7 +149,13 @@ impl Deliveries {
     pub(super) fn find_or_add(&mut self, name: Name, round: u32) -> GroupNo {
         let head = self.groups.head();
         let found = self.groups.find(Some(&name));
-        found.unwrap_or_else(|| self.groups.add(name, round, self.config.policy.clone(), head))
+        found.unwrap_or_else(|| {
+            let no = self.groups.add(name, round, self.config.policy.clone(), head);
+            if self.holds {
+                self.groups.hold(no);
+            }
+            no
+        })
     }
 
     fn unbind(
@@ -166,7 +173,8 @@ impl Deliveries {
         let fault = unbound(&domain, &name, asked.group.as_ref());
         let done = move |deliveries: &mut Self, _, _, ctx: &mut Context<Self>| {
             let mut effects = Effects::default();
-            deliveries.groups.unbind(no, id, Now::read(), &mut effects);
+            let now = deliveries.now();
+            deliveries.groups.unbind(no, id, now, &mut effects);
             deliveries.end_consumers(&mut effects, &fault);
             deliveries.apply(effects, ctx);
             deliveries.count(ctx);
@@ -246,7 +254,8 @@ impl Handler<Redriven> for Deliveries {
     fn handle(&mut self, message: Redriven, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
         if let Some(no) = self.groups.find(message.group.as_ref()) {
-            self.groups.look_at_retries(no, Now::read(), &mut effects);
+            let now = self.now();
+            self.groups.look_at_retries(no, now, &mut effects);
         }
         self.apply(effects, ctx);
     }

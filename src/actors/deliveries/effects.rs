@@ -41,7 +41,7 @@ pub struct Finish {
     pub round: u32,
     /// The event.
     pub event_id: EventId,
-    /// Its sequence number.
+    /// Its sequence number on the hub that dispatched it.
     pub seq: u64,
     /// How it ended.
     pub outcome: Outcome,
@@ -64,6 +64,8 @@ pub struct Retry {
     pub event_id: EventId,
     /// Its sequence number.
     pub seq: u64,
+    /// Its sequence number on the hub that dispatched it.
+    pub original: u64,
     /// Its process.
     pub pid: Pid,
     /// What to keep of the attempt.

@@ -492,7 +492,9 @@ impl Group {
         self.budget.took(key.link, event.weight());
         let uid = consumer.uid.clone();
         self.guards.drop_kept(event.seq);
-        let reserving = self.guards.is_guarded(event.seq);
+        // Of what another hub has dispatched that one may have told npm spokes.
+        let is_adopted = event.original != event.seq;
+        let reserving = self.guards.is_guarded(event.seq) || (is_adopted && self.identity.name.is_none());
         if reserving {
             let event_id = event.event.id.clone();
             effects.reserves.push(Reserve { token, event_id, consumer: uid.clone() });

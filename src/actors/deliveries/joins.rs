@@ -12,14 +12,10 @@ use super::{
     start::start_seq,
 };
 use crate::{
-    actors::{
-        clock::{Now, now_millis as now},
-        journal::Bind,
-        outlet::Word,
-    },
+    actors::{clock::now_millis as now, journal::Bind, outlet::Word},
     event::{Fault, Group as Name, Start, code},
     store::{self, Store},
-    wire::Answer,
+    wire::{Answer, GroupSettings},
 };
 
 /// The most bindings of all groups: each is a row for ever, and costs time with every event that it matches.
@@ -68,7 +64,8 @@ impl Deliveries {
         );
         message.outlet.answer(message.req, Ok(Answer::Position(self.groups.head())));
         let mut effects = Effects::default();
-        self.groups.join(no, key, consumer, Now::read(), &mut effects);
+        let now = self.now();
+        self.groups.join(no, key, consumer, now, &mut effects);
         self.apply(effects, ctx);
     }
 
@@ -121,11 +118,11 @@ impl Deliveries {
         let is_new = self.groups.find(message.group.as_ref()).is_none();
         let (store, name) = (self.store.clone(), message.group.clone().filter(|_| is_new));
         let made = async move { (answer.await, made_group(&store, name.as_ref()).await) };
-        ctx.spawn(made.into_actor(self).map(move |(answer, round), deliveries, ctx| {
+        ctx.spawn(made.into_actor(self).map(move |(answer, found), deliveries, ctx| {
             let wanted = deliveries.end_join(&message, join);
             match answer {
                 Ok(Ok(binding)) => {
-                    let (no, id) = deliveries.made_binding(message.group.clone(), round, binding);
+                    let (no, id) = deliveries.made_binding(message.group.clone(), found, binding);
                     if wanted {
                         deliveries.join(&message, no, id, ctx);
                     } else {
@@ -142,8 +139,18 @@ impl Deliveries {
     }
 
     /// The store has the binding, and its group.
-    fn made_binding(&mut self, group: Option<Name>, round: u32, binding: store::Binding) -> (GroupNo, i64) {
+    fn made_binding(
+        &mut self,
+        group: Option<Name>,
+        (round, settings): (u32, GroupSettings),
+        binding: store::Binding,
+    ) -> (GroupNo, i64) {
+        let is_new = self.groups.find(group.as_ref()).is_none();
         let no = group.map_or(GroupNo::DEFAULT, |name| self.find_or_add(name, round));
+        if is_new {
+            let policy = self.config.policy.with(&settings);
+            self.groups.set(no, settings, policy);
+        }
         if let Some(group) = self.groups.get_mut(no) {
             group.made_binding(binding.start_seq);
         }
@@ -172,14 +179,19 @@ fn from_seq(seq: u64) -> Start {
     Start { seq, domains: Vec::new() }
 }
 
-/// The first round of a group that was just made: above those of one of its name, if that was removed by halves.
-pub(super) async fn made_group(store: &Store, name: Option<&Name>) -> u32 {
-    let Some(name) = name else { return 1 };
+/// The round and the settings of a group that is new here. One that was just made begins above those of one of its name, if
+/// that was removed by halves; one that another hub has made may have settings.
+pub(super) async fn made_group(store: &Store, name: Option<&Name>) -> (u32, GroupSettings) {
+    let new = (1, GroupSettings::default());
+    let Some(name) = name else { return new };
     match store.groups().await {
-        Ok(groups) => groups.iter().find(|row| row.name == name.as_str()).map_or(1, |row| row.round),
+        Ok(groups) => {
+            let row = groups.into_iter().find(|row| row.name == name.as_str());
+            row.map_or(new, |row| (row.round, row.settings))
+        }
         Err(error) => {
             tracing::warn!(%error, group = name.as_str(), "the round of a new group can't be read: it is taken for its first");
-            1
+            new
         }
     }
 }

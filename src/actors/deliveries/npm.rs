@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     actors::{
-        clock::{Now, now_millis as now},
+        clock::now_millis as now,
         dispatched::Dispatched,
         outlet::{Frame, LinkId, Outlet},
     },
@@ -38,7 +38,7 @@ impl Deliveries {
     /// An npm link subscribes: it gets what nobody saw, then what nobody wanted.
     pub(super) fn npm_came(&mut self, message: NpmCame, ctx: &mut Context<Self>) {
         let NpmCame { outlet, domain, name, late } = message;
-        let now = Now::read();
+        let now = self.now();
         self.groups.default_mut().npm_came();
         let mut effects = Effects::default();
         let given = late.iter().map(|event| event.seq).collect();
@@ -89,7 +89,7 @@ impl Deliveries {
         ctx: &mut Context<Self>,
     ) {
         let Some(Telling { outlet, upto, given }) = self.feeds.page(ticket) else { return };
-        let now = Now::read();
+        let now = self.now();
         let OpenPage { events, scanned: looked, more } = match result {
             Ok(page) => page,
             Err(error) => {

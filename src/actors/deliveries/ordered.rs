@@ -11,10 +11,7 @@ use super::{
     groups::GroupNo,
     order::{HeldWanted, LanePage, LaneWanted},
 };
-use crate::{
-    actors::{clock::Now, dispatched::Dispatched},
-    event::Pid,
-};
+use crate::{actors::dispatched::Dispatched, event::Pid};
 
 impl Deliveries {
     /// What waits for a time and, if they block, the dead: nothing is handed out before these are known.
@@ -30,7 +27,8 @@ impl Deliveries {
                 tracing::warn!(%error, "what holds back events of its process can't be read; trying again");
             }
             let mut effects = Effects::default();
-            deliveries.groups.held_back(no, ticket, result.ok(), Now::read(), &mut effects);
+            let now = deliveries.now();
+            deliveries.groups.held_back(no, ticket, result.ok(), now, &mut effects);
             deliveries.apply(effects, ctx);
         }));
     }
@@ -55,7 +53,8 @@ impl Deliveries {
                 });
                 let page = LanePage { ticket, rows: rows.collect(), scanned: page.scanned };
                 let mut effects = Effects::default();
-                deliveries.groups.lane_page(no, page, Now::read(), &mut effects);
+                let now = deliveries.now();
+                deliveries.groups.lane_page(no, page, now, &mut effects);
                 deliveries.apply(effects, ctx);
             }
             Err(error) => {

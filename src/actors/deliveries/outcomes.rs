@@ -6,7 +6,6 @@ use tokio::sync::oneshot;
 use super::{AwaitOutcome, Deleted, Deliveries, ForgetOutcome, effects::Effects};
 use crate::{
     actors::{
-        clock::Now,
         outlet::Owed,
         waiters::{WaitKey, Waiters},
     },
@@ -127,7 +126,8 @@ impl Handler<Deleted> for Deliveries {
 
     fn handle(&mut self, message: Deleted, ctx: &mut Context<Self>) {
         let mut effects = Effects::default();
-        self.groups.deleted(&message.gone, Now::read(), &mut effects);
+        let now = self.now();
+        self.groups.deleted(&message.gone, now, &mut effects);
         self.apply(effects, ctx);
         for gone in &message.gone {
             self.awaited.tell_all(&gone.id);

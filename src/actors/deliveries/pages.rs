@@ -10,7 +10,7 @@ use super::{
     effects::Effects,
 };
 use crate::{
-    actors::{clock::Now, dispatched::Dispatched},
+    actors::dispatched::Dispatched,
     store::{OpenPage, StoreError},
 };
 
@@ -48,7 +48,8 @@ impl Deliveries {
                     .collect();
                 let mut effects = Effects::default();
                 let page = Page { ticket: page.ticket, rows, scanned, more };
-                self.groups.page(id, page, Now::read(), &mut effects);
+                let now = self.now();
+                self.groups.page(id, page, now, &mut effects);
                 self.apply(effects, ctx);
             }
             Err(error) => {

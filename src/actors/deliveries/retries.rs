@@ -8,9 +8,11 @@ mod tests;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     ops::Bound,
+    sync::Arc,
 };
 
 use super::binding::{Binding, Waiting};
+use crate::actors::dispatched::Dispatched;
 
 /// The most events of a page. Small in tests, so that there are several.
 pub const PAGE_EVENTS: usize = if cfg!(test) { 4 } else { 1_024 };
@@ -108,6 +110,11 @@ impl Retries {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.here.len()
+    }
+
+    /// Those that wait in memory.
+    pub fn events(&self) -> impl Iterator<Item = &Arc<Dispatched>> {
+        self.here.values().map(|(waiting, _)| &waiting.event)
     }
 
     /// Whether memory has it.

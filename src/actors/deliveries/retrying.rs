@@ -34,7 +34,8 @@ impl Deliveries {
         let timer = ctx.run_later(wait, |deliveries, ctx| {
             deliveries.timer = None;
             let mut effects = Effects::default();
-            deliveries.groups.due(Now::read(), &mut effects);
+            let now = deliveries.now();
+            deliveries.groups.due(now, &mut effects);
             deliveries.apply(effects, ctx);
         });
         self.timer = Some((timer, at));
@@ -58,7 +59,7 @@ impl Deliveries {
         result: Result<RetryPage, StoreError>,
         ctx: &mut Context<Self>,
     ) {
-        let now = Now::read();
+        let now = self.now();
         let mut effects = Effects::default();
         match result {
             Ok(RetryPage { events, next }) => {
@@ -74,9 +75,9 @@ impl Deliveries {
     }
 }
 
-fn waiting(RetryEvent { open, due }: RetryEvent) -> Waiting {
+fn waiting(RetryEvent { open, due, original }: RetryEvent) -> Waiting {
     Waiting {
-        event: Arc::new(Dispatched::new(open.event, open.seq)),
+        event: Arc::new(Dispatched::adopted(open.event, open.seq, original)),
         attempts: open.attempts,
         round: open.round,
         due: Some(due),

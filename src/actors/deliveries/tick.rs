@@ -22,7 +22,8 @@ impl Deliveries {
         let mut effects = Effects::default();
         self.look_at_lease(&mut effects);
         self.groups.want_pages(&mut effects);
-        self.groups.due(Now::read(), &mut effects);
+        let now = self.now();
+        self.groups.due(now, &mut effects);
         self.apply(effects, ctx);
         self.look(ctx);
         self.ask_claims(ctx);
@@ -39,16 +40,31 @@ impl Deliveries {
         }
     }
 
+    /// The present moment, before something is decided. A hub that stood still for long finds here, and not only with its next
+    /// tick, that its lease is in doubt.
+    pub(super) fn now(&mut self) -> Now {
+        if !self.holds && !self.store.is_lease_fresh() {
+            self.hold();
+        }
+        Now::read()
+    }
+
+    fn hold(&mut self) {
+        self.holds = true;
+        tracing::warn!("nothing is handed out until the hub's lease is renewed");
+        self.groups.hold_all();
+    }
+
     /// A hub whose lease wasn't renewed for long hands out nothing: another one may be about to take its place.
     fn look_at_lease(&mut self, effects: &mut Effects) {
         let holds = !self.store.is_lease_fresh();
-        if std::mem::replace(&mut self.holds, holds) == holds {
+        if holds == self.holds {
             return;
         }
         if holds {
-            tracing::warn!("nothing is handed out until the hub's lease is renewed");
-            self.groups.hold_all();
+            self.hold();
         } else {
+            self.holds = false;
             let changing = &self.changing;
             self.groups.resume_all(|name| changing.contains(name), Now::read(), effects);
         }
@@ -69,8 +85,8 @@ impl Deliveries {
         // written behind it.
         let is_changing = |name: &Option<Name>| making.contains_key(name) || changing.contains(name);
         let unsaved = self.groups.unsaved(is_changing).into_iter();
-        let cursors: Vec<_> =
-            unsaved.map(|(group, seq)| Write::Cursor { hub: hub.clone(), group, seq }).collect();
+        let cursor = |(group, seq, known)| Write::Cursor { hub: hub.clone(), group, seq, known: Some(known) };
+        let cursors: Vec<_> = unsaved.map(cursor).collect();
         if !cursors.is_empty() {
             self.journal.signal(Note(cursors));
         }

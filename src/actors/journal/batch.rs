@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
+    adoption::{self, Adopting, Part},
     amend::{self, Deleting},
     collect::{self, Fate},
     due,
@@ -72,6 +73,8 @@ pub enum ReplyTo {
     Npm(NpmPublish),
     /// The link that asked for a redrive.
     Redriver(Redriving),
+    /// The journal itself, which goes on with the work of a dead hub.
+    Adopter(Adopting),
     /// Whoever changes a group.
     Alterer(oneshot::Sender<Result<Written, Fault>>),
     /// Whoever made the binding.
@@ -150,12 +153,12 @@ impl Batch {
         self.writes.len()
     }
 
-    /// Whether the job still fits; the first one always does. A deletion is long, as a sweep is, and what comes after
+    /// Whether the job still fits; the first one always does. A deletion is long, as a sweep is, or a part of an adoption, and what comes after
     /// it is to find it done: it's alone.
     pub fn takes(&self, job: &Job, bounds: Bounds) -> bool {
         self.writes.is_empty()
             || (!self.closed
-                && !matches!(job.write, Write::Delete(_) | Write::Sweep(_))
+                && !matches!(job.write, Write::Delete(_) | Write::Sweep(_) | Write::Adopt { .. })
                 && self.size + job.size() <= bounds.writes
                 && self.bytes + job.weight <= bounds.bytes)
     }
@@ -199,6 +202,15 @@ impl Batch {
             }
             Write::Sweep(_) => {
                 self.closed = true;
+                Events::None
+            }
+            Write::Adopt { most, first, .. } => {
+                self.closed = true;
+                *first = sequence.block(*most, now);
+                Events::None
+            }
+            Write::Redrive { most, first, .. } => {
+                *first = sequence.block(*most, now);
                 Events::None
             }
             Write::Schedule { event, due, .. } => {
@@ -259,6 +271,8 @@ pub struct Told {
     pub again: Vec<(Write, ReplyTo)>,
     /// Groups of which events are tried again.
     pub redriven: Vec<Option<Group>>,
+    /// What came of a part of an adoption.
+    pub adopted: Option<Part>,
 }
 
 /// Answers the publishers, and gathers what the rest of the core must hear.
@@ -310,6 +324,7 @@ pub fn tell(replies: Vec<Reply>, results: Vec<Result<Written, StoreError>>, metr
             ReplyTo::Keeper(done) => sweeps::swept(done, result, &mut told),
             ReplyTo::Deleter(deleting) => amend::deleted(deleting, result, &mut told, metrics),
             ReplyTo::Redriver(redriving) => redrive::redriven(redriving, result, &mut told),
+            ReplyTo::Adopter(adopting) => told.adopted = Some(adoption::part(adopting, result, metrics)),
             ReplyTo::Alterer(done) => {
                 // Whoever asked may be gone: the change stays all the same.
                 let _ = done.send(result.map_err(Fault::from));

@@ -44,9 +44,9 @@ pub fn finish(finish: Finish, at: i64, hub: Uid) -> (Write, usize, Claimed) {
 
 /// An attempt that failed, after which the event waits.
 pub fn retry(retry: Retry, hub: Uid) -> (Write, Claimed) {
-    let Retry { token, event_id, seq, pid, attempt, due } = retry;
+    let Retry { token, event_id, seq, original, pid, attempt, due } = retry;
     let claimed = Claimed { event_id: event_id.clone(), token, outcome: None };
-    (Write::Retry { attempt: attempt_row(event_id, attempt), hub, seq, pid, due }, claimed)
+    (Write::Retry { attempt: attempt_row(event_id, attempt), hub, seq, original, pid, due }, claimed)
 }
 
 /// A delivery that ended, as a row.

@@ -62,7 +62,7 @@ pub fn redriven(mut redriving: Redriving, result: Result<Written, StoreError>, t
 impl Redriving {
     fn part(&self, after: u64) -> Write {
         let (what, hub, by) = (self.what.clone(), self.hub.clone(), self.by.clone());
-        Write::Redrive { what, hub, at: now_millis(), by, most: MOST_REDRIVEN, after }
+        Write::Redrive { what, hub, at: now_millis(), by, most: MOST_REDRIVEN, after, first: 0 }
     }
 
     /// It ends here.

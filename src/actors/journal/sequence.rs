@@ -34,6 +34,13 @@ impl Sequence {
         Place { seq: self.last, timestamp: millis(self.last) }
     }
 
+    /// The first of so many numbers, one after the other, at `now` microseconds since 1970. Those that aren't used leave holes.
+    pub fn block(&mut self, numbers: usize, now: u64) -> u64 {
+        let first = self.next(now).seq;
+        self.last = first.saturating_add((numbers as u64).saturating_sub(1));
+        first
+    }
+
     /// A time that parts what has its place from what comes: in milliseconds since 1970, every earlier place's time is
     /// below it, and no later one's.
     pub fn part(&mut self, now: u64) -> i64 {
@@ -58,6 +65,15 @@ mod tests {
         assert_eq!(sequence.next(5_000).seq, 5_001);
         assert_eq!(sequence.next(4_000).seq, 5_002);
         assert_eq!(sequence.next(9_000).seq, 9_000);
+    }
+
+    #[test]
+    fn a_block_is_nobody_elses() {
+        let mut sequence = Sequence::after(5_000);
+        assert_eq!(sequence.block(3, 4_000), 5_001);
+        assert_eq!(sequence.next(4_000).seq, 5_004);
+        assert_eq!(sequence.block(1, 9_000), 9_000);
+        assert_eq!(sequence.next(9_000).seq, 9_001);
     }
 
     #[test]

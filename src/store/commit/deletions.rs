@@ -53,15 +53,18 @@ async fn run(db: &Db<'_>, delete: &Delete) -> Result<Result<Deleted, StoreError>
 /// What is to go now, and one more if there is more. What waits for its time is in no log, and doesn't go with one.
 async fn find(db: &Db<'_>, delete: &Delete) -> Result<Vec<Gone>, DbErr> {
     let find = format!(
-        "SELECT e.id, e.domain, e.name, p.seq, NOT ({HAS_BEGUN}), p.seq IS NOT NULL \
+        "SELECT e.id, e.domain, e.name, CASE WHEN p.v1_hub = ? THEN p.seq END, NOT ({HAS_BEGUN}), p.seq IS NOT NULL \
          AND p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {} \
          FROM event e LEFT JOIN event_published p ON p.event_id = e.id WHERE",
         ours("p")
     );
     let (sql, values) = match &delete.what {
-        Deletion::Event { id } => (format!("{find} e.id = ?"), vec![id.as_str().into()]),
+        Deletion::Event { id } => {
+            (format!("{find} e.id = ?"), vec![delete.hub.as_str().into(), id.as_str().into()])
+        }
         Deletion::Log { domain, pid } => {
-            let mut values: Vec<Value> = vec![domain.as_str().into(), pid.as_str().into()];
+            let mut values: Vec<Value> =
+                vec![delete.hub.as_str().into(), domain.as_str().into(), pid.as_str().into()];
             values.extend(delete.before.map(time::value));
             values.push(signed(delete.most.saturating_add(1) as u64).into());
             let before = if delete.before.is_some() { "AND e.timestamp < ?" } else { "" };

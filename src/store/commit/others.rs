@@ -9,7 +9,7 @@ use sea_orm::{
 
 use super::{
     super::{
-        Binding, StoreError, Write, Written, bindings,
+        Binding, KnownBindings, StoreError, Write, Written, bindings,
         engine::Ask,
         entity::{binding, binding_start, cursor},
         sql::{cut, fill, pieces, rounded, rows_of, signed},
@@ -18,7 +18,7 @@ use super::{
     },
     Answer, groups,
 };
-use crate::event::{DomainStart, MAX_TEXT};
+use crate::event::{DomainStart, MAX_TEXT, Uid};
 
 /// The bytes of a log line that are kept.
 const MESSAGE_BYTES: usize = 8 * 1024;
@@ -34,7 +34,10 @@ pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer])
                 let starts = binding_start::Column::BindingId.eq(*id);
                 binding_start::Entity::delete_many().filter(starts).exec(db).await?;
             }
-            Write::Cursor { hub, group, seq } => {
+            Write::Cursor { hub, group, seq, known } => {
+                if !is_known(db, hub, group, *known).await? {
+                    continue;
+                }
                 let row = cursor::ActiveModel {
                     hub_id: Set(hub.to_string()),
                     grp: Set(group.clone()),
@@ -52,6 +55,7 @@ pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer])
             | Write::Attempt(_)
             | Write::Retry { .. }
             | Write::Redrive { .. }
+            | Write::Adopt { .. }
             | Write::SetGroup { .. }
             | Write::Seek { .. }
             | Write::Purge { .. }
@@ -90,6 +94,21 @@ pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer])
         db.run(sql, values).await?;
     }
     Ok(())
+}
+
+/// Whether the hub knows all bindings of the group, so that its cursor says of each what it means. On a server another hub may
+/// have made one: that has set the cursor back, or does so once this transaction, which locks it, is over. A cursor that isn't
+/// there can't be locked, nor set back.
+async fn is_known(db: &Db<'_>, hub: &Uid, group: &str, known: Option<KnownBindings>) -> Result<bool, DbErr> {
+    let Some(known) = known.filter(|_| !db.engine().is_sqlite()) else { return Ok(true) };
+    let key = || -> Vec<Value> { vec![hub.as_str().into(), group.into()] };
+    let sql = "SELECT seq FROM v1_cursor WHERE hub_id = ? AND grp = ? @locked";
+    if db.row(sql, key()).await?.is_none() {
+        let sql = "INSERT INTO v1_cursor (hub_id, grp, seq) VALUES (?, ?, 0) @else_leave(grp)";
+        db.run(sql, key()).await?;
+        return Ok(false);
+    }
+    Ok(bindings::known(db, group).await? == known)
 }
 
 /// The column takes JSON only; a text that was cut is none any more.

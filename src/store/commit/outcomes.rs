@@ -71,7 +71,6 @@ pub(super) fn plan(
                         event_id,
                         group,
                         round: *round,
-                        hub,
                         seq: *seq,
                         outcome: *outcome,
                         consumer,
@@ -88,13 +87,14 @@ pub(super) fn plan(
                 Some(Err(error)) => *answer = Err(error),
                 _ => attempts.push(row),
             },
-            Write::Retry { attempt, hub, seq, pid, due } => {
-                match known.as_mut().map(|known| known.retry(attempt, *seq)) {
+            Write::Retry { attempt, hub, seq, original, pid, due } => {
+                match known.as_mut().map(|known| known.retry(attempt, *original)) {
                     Some(Err(error)) => *answer = Err(error),
                     Some(Ok(false)) => {}
                     None | Some(Ok(true)) => {
                         attempts.push(attempt);
-                        retries.begin(Retry { attempt, hub, seq: *seq, pid, due: *due });
+                        let (seq, original, due) = (*seq, *original, *due);
+                        retries.begin(Retry { attempt, hub, seq, original, pid, due });
                     }
                 }
             }
@@ -126,22 +126,21 @@ struct Named<'a> {
     event_id: &'a EventId,
     group: &'a str,
     round: u32,
-    hub: &'a Uid,
     seq: u64,
     outcome: Outcome,
     consumer: &'a Uid,
     at: i64,
 }
 
+/// It is one of the hub that dispatched the event, whoever serves it: that one lists what is dead.
 fn finish_named(rows: &[Named<'_>], script: &mut Script) {
-    let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 9);
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 8);
     for row in rows {
         let ended = time::value(row.at);
         values.extend([
             row.event_id.as_str().into(),
             row.group.into(),
             row.round.into(),
-            row.hub.as_str().into(),
             signed(row.seq).into(),
             row.outcome.as_str().into(),
             row.consumer.as_str().into(),
@@ -149,13 +148,13 @@ fn finish_named(rows: &[Named<'_>], script: &mut Script) {
             if row.outcome == Outcome::Dead { ended } else { ended.as_null() },
         ]);
     }
-    fill(&mut values, rows.len(), 9);
+    fill(&mut values, rows.len(), 8);
     let sql = format!(
         "INSERT INTO v1_outcome (event_id, grp, round, hub, seq, outcome, consumer, ended, dead) \
-         SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8, v.column9 \
-         FROM {} v @join event_published p ON p.event_id = @id(v.column1) AND p.seq = v.column5 \
+         SELECT v.column1, v.column2, v.column3, p.v1_hub, v.column4, v.column5, v.column6, v.column7, v.column8 \
+         FROM {} v @join event_published p ON p.event_id = @id(v.column1) AND p.seq = v.column4 \
          WHERE NOT {}",
-        rows_of(rows.len(), 9),
+        rows_of(rows.len(), 8),
         has_outcome("@id(v.column1)", "@id(v.column2)", "v.column3")
     );
     script.add(&sql, values);

@@ -5,6 +5,7 @@ use sea_orm::{DbErr, QueryResult, Value};
 use super::{
     super::{
         Redriven, StoreError, Write, Written,
+        adoption::served_locked,
         dead::DeadRows,
         engine::{Ask, small},
         sql::{Script, fill, marks, ours, pieces, rounded, rows_of, signed, unsigned},
@@ -12,26 +13,30 @@ use super::{
     },
     Answer,
     groups::{Told, round_of},
+    publishes::save_seq,
 };
 use crate::{
-    event::{EventId, Pattern},
+    event::{EventId, Pattern, Uid},
     wire::Redrive,
 };
 
 /// Writes and answers the redrives in their order.
 pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer]) -> Result<(), DbErr> {
     for (write, answer) in writes.iter().zip(answers) {
-        if let Write::Redrive { what, hub, at, by, most, after } = write {
+        if let Write::Redrive { what, hub, at, by, most, after, first } = write {
             let told = Told { hub, at: *at, by };
-            let rows = DeadRows { hub, group: what.group.as_deref().unwrap_or("") };
+            // None of those that it has adopted comes back before the end of this.
+            let hubs = served_locked(db, hub).await?;
+            let rows = DeadRows { hubs: &hubs, group: what.group.as_deref().unwrap_or("") };
+            let mut numbers = Numbers { hub, next: *first, taken: false };
             // A part that isn't the first goes on whatever became of the group.
             if *after == 0 && !rows.group.is_empty() && round_of(db, rows.group).await?.is_none() {
                 *answer = Err(StoreError::GroupNotFound { group: rows.group.to_owned() });
                 continue;
             }
             *answer = match &what.id {
-                Some(id) => one(db, id, rows, told).await?,
-                None => Ok(many(db, what, rows, told, (*most).max(1), *after).await?),
+                Some(id) => one(db, id, rows, told, &mut numbers).await?,
+                None => Ok(many(db, what, rows, told, ((*most).max(1), *after), &mut numbers).await?),
             }
             .map(Written::Redriven);
         }
@@ -42,10 +47,37 @@ pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer])
 /// An event that is to be tried again.
 struct Again {
     id: String,
+    /// Its number on the hub that serves it from now on.
     seq: i64,
     pid: String,
     /// The round that it begins.
     round: u32,
+}
+
+/// Numbers of the hub that redrives, for events that others have dispatched.
+struct Numbers<'a> {
+    hub: &'a Uid,
+    next: u64,
+    taken: bool,
+}
+
+impl Numbers<'_> {
+    /// The number that an event is known by on this hub.
+    fn of(&mut self, owner: &str, seq: i64) -> i64 {
+        if owner == self.hub.as_str() {
+            return seq;
+        }
+        self.taken = true;
+        self.next += 1;
+        signed(self.next - 1)
+    }
+
+    /// It gives them to nothing else, over restarts too.
+    fn save(&self, script: &mut Script) {
+        if self.taken {
+            save_seq([(self.hub, self.next - 1)], script);
+        }
+    }
 }
 
 async fn many(
@@ -53,8 +85,8 @@ async fn many(
     what: &Redrive,
     rows: DeadRows<'_>,
     told: Told<'_>,
-    most: usize,
-    after: u64,
+    (most, after): (usize, u64),
+    numbers: &mut Numbers<'_>,
 ) -> Result<Redriven, DbErr> {
     let any = Pattern::any();
     let (domain, name) = (what.domain.as_ref().unwrap_or(&any), what.name.as_ref().unwrap_or(&any));
@@ -62,18 +94,19 @@ async fn many(
     let mut values = Vec::new();
     let tail = rows.tail((domain, name), after, until, &mut values);
     values.push(signed(most as u64).into());
-    let sql = format!("SELECT e.id, d.seq, e.pid, {}, e.domain, e.name {tail} LIMIT ?", rows.columns());
+    let (columns, owner) = (rows.columns(), rows.owner());
+    let sql = format!("SELECT e.id, d.seq, e.pid, {columns}, e.domain, e.name, {owner} {tail} LIMIT ?");
     let found = db.rows(sql, values).await?;
 
     let mut all = Vec::with_capacity(found.len());
     let mut last = None;
     for row in &found {
         let text = |index| row.try_get_by_index::<String>(index);
-        let again =
-            Again { id: text(0)?, seq: row.try_get_by_index(1)?, pid: text(2)?, round: next(row, 5)? };
-        last = Some(unsigned(again.seq));
+        let seq = row.try_get_by_index(1)?;
+        last = Some(unsigned(seq));
         if domain.matches(&text(6)?) && name.matches(&text(7)?) {
-            all.push(again);
+            let seq = numbers.of(&text(8)?, seq);
+            all.push(Again { id: text(0)?, seq, pid: text(2)?, round: next(row, 5)? });
         }
     }
     let rest = if found.len() >= most { last } else { until };
@@ -83,7 +116,7 @@ async fn many(
         let details = serde_json::json!({
             "by": told.by, "group": rows.group, "domain": domain, "name": name, "count": all.len()
         });
-        redrive(db, &all, rows, told, message, &details).await?;
+        redrive(db, &all, rows, told, (message, &details), numbers).await?;
     }
     Ok(done)
 }
@@ -98,19 +131,25 @@ async fn one(
     id: &EventId,
     rows: DeadRows<'_>,
     told: Told<'_>,
+    numbers: &mut Numbers<'_>,
 ) -> Result<Result<Redriven, StoreError>, DbErr> {
-    let again = match find(db, id, rows).await? {
+    let again = match find(db, id, rows, numbers).await? {
         Ok(again) => again,
         Err(error) => return Ok(Err(error)),
     };
     let message = format!("redriven: the event {id:?} in {}, by {}", group_text(rows.group), told.by);
     let details = serde_json::json!({ "by": told.by, "group": rows.group, "id": id, "count": 1 });
-    redrive(db, &[again], rows, told, message, &details).await?;
+    redrive(db, &[again], rows, told, (message, &details), numbers).await?;
     Ok(Ok(Redriven { events: 1, more: false, after: 0 }))
 }
 
 /// The event that is named, if it can be tried again.
-async fn find(db: &Db<'_>, id: &EventId, rows: DeadRows<'_>) -> Result<Result<Again, StoreError>, DbErr> {
+async fn find(
+    db: &Db<'_>,
+    id: &EventId,
+    rows: DeadRows<'_>,
+    numbers: &mut Numbers<'_>,
+) -> Result<Result<Again, StoreError>, DbErr> {
     // Of the group's last round: that number, the hub and whether it is dead there; of the default group besides,
     // whether an npm spoke has claimed it and left.
     let (last, dead, left) = if rows.group.is_empty() {
@@ -152,11 +191,12 @@ async fn find(db: &Db<'_>, id: &EventId, rows: DeadRows<'_>) -> Result<Result<Ag
     if !is_dead && !is_left {
         return Ok(Err(StoreError::NotDead { id: id.clone(), group: rows.group.to_owned() }));
     }
-    let (Some(seq), true) =
-        (row.try_get_by_index::<Option<i64>>(0)?, hub.as_deref() == Some(rows.hub.as_str()))
-    else {
+    let seq = row.try_get_by_index::<Option<i64>>(0)?;
+    let is_served = |owner: &str| rows.hubs.iter().any(|hub| hub.as_str() == owner);
+    let Some((seq, owner)) = seq.zip(hub.as_deref().filter(|owner| is_served(owner))) else {
         return Ok(Err(StoreError::ElsewhereServed { id: id.clone(), hub }));
     };
+    let seq = numbers.of(owner, seq);
     // In the default group only the rounds before have rows of their own; what was left goes on in its round.
     let over = round.unwrap_or(0) + u32::from(rows.group.is_empty() && is_dead);
     Ok(Ok(Again { id: id.to_string(), seq, pid: row.try_get_by_index(1)?, round: over + 1 }))
@@ -167,8 +207,8 @@ async fn redrive(
     all: &[Again],
     rows: DeadRows<'_>,
     told: Told<'_>,
-    message: String,
-    details: &serde_json::Value,
+    (message, details): (String, &serde_json::Value),
+    numbers: &Numbers<'_>,
 ) -> Result<(), DbErr> {
     let mut script = Script::new(db.engine());
     for piece in pieces(all) {
@@ -177,8 +217,9 @@ async fn redrive(
         } else {
             revive(piece, rows.group, &mut script);
         }
-        wait(piece, rows, told.at, &mut script);
+        wait(piece, rows.group, told, &mut script);
     }
+    numbers.save(&mut script);
     told.tell(message, details, &mut script);
     script.run(db).await
 }
@@ -221,18 +262,18 @@ fn revive(all: &[Again], group: &str, script: &mut Script) {
     script.add(&sql, values);
 }
 
-fn wait(all: &[Again], rows: DeadRows<'_>, at: i64, script: &mut Script) {
+fn wait(all: &[Again], group: &str, told: Told<'_>, script: &mut Script) {
     let mut values: Vec<Value> = Vec::with_capacity(rounded(all.len()) * 8);
     for again in all {
         values.extend([
             again.id.as_str().into(),
-            rows.group.into(),
-            rows.hub.as_str().into(),
+            group.into(),
+            told.hub.as_str().into(),
             again.seq.into(),
             again.pid.as_str().into(),
             again.round.into(),
             0_i64.into(),
-            at.into(),
+            told.at.into(),
         ]);
     }
     fill(&mut values, all.len(), 8);

@@ -36,6 +36,7 @@ pub(super) struct Retry<'a> {
     pub(super) attempt: &'a AttemptRow,
     pub(super) hub: &'a Uid,
     pub(super) seq: u64,
+    pub(super) original: u64,
     pub(super) pid: &'a Pid,
     pub(super) due: i64,
 }
@@ -91,8 +92,8 @@ impl<'a> Retries<'a> {
 }
 
 fn begin(rows: &[Retry<'_>], script: &mut Script) {
-    let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 8);
-    for Retry { attempt, hub, seq, pid, due } in rows {
+    let mut values: Vec<Value> = Vec::with_capacity(rounded(rows.len()) * 9);
+    for Retry { attempt, hub, seq, original, pid, due } in rows {
         values.extend([
             attempt.event_id.as_str().into(),
             attempt.group.as_str().into(),
@@ -102,10 +103,11 @@ fn begin(rows: &[Retry<'_>], script: &mut Script) {
             attempt.round.into(),
             attempt.number.into(),
             (*due).into(),
+            signed(*original).into(),
         ]);
     }
-    fill(&mut values, rows.len(), 8);
-    let table = rows_of(rows.len(), 8);
+    fill(&mut values, rows.len(), 9);
+    let table = rows_of(rows.len(), 9);
     // Whether it isn't over.
     let lasts = format!(
         "CASE WHEN v.column2 = '' \
@@ -116,7 +118,7 @@ fn begin(rows: &[Retry<'_>], script: &mut Script) {
     let insert = format!(
         "INSERT INTO v1_retry (event_id, grp, hub, seq, pid, round, attempts, due) \
          SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8 \
-         FROM {table} v @join event_published p ON p.event_id = @id(v.column1) AND p.seq = v.column4 WHERE {lasts}"
+         FROM {table} v @join event_published p ON p.event_id = @id(v.column1) AND p.seq = v.column9 WHERE {lasts}"
     );
     let sql = if script.engine() == Engine::MySql {
         // Its upsert knows no condition, and counts a row that it changes twice: what is behind makes room first.

@@ -7,7 +7,9 @@ use sea_orm::{DbErr, Value};
 
 use super::{
     super::{
-        Binding, Fate, Gone, StoreError, Sweep, Swept, Write, Written, bindings,
+        Binding, Fate, Gone, StoreError, Sweep, Swept, Write, Written,
+        adoption::served_locked,
+        bindings,
         engine::Ask,
         keep::{Facts, answered, facts},
         sql::{Script, fill, marks, pieces, rounded, signed, update_from},
@@ -36,6 +38,8 @@ async fn run(db: &Db<'_>, sweep: &Sweep) -> Result<Result<Swept, StoreError>, Db
         Ok(bindings) => bindings,
         Err(error) => return Ok(Err(error)),
     };
+    // None of those that it has adopted comes back before the end of this.
+    let hubs = served_locked(db, &sweep.hub).await?;
     let mut swept = Swept::default();
     let mut going = Vec::new();
     for facts in facts(db, &sweep.ids).await? {
@@ -43,7 +47,7 @@ async fn run(db: &Db<'_>, sweep: &Sweep) -> Result<Result<Swept, StoreError>, Db
         if facts.domain != sweep.domain {
             continue;
         }
-        match fate(&facts, sweep, &bindings) {
+        match fate(&facts, sweep, &hubs, &bindings) {
             Fate::Expires => swept.expired.push(facts.id),
             Fate::Goes(kept) => going.push((kept, facts)),
             Fate::Due(_) | Fate::Open(_) | Fate::Waits | Fate::Stays => {}
@@ -59,12 +63,12 @@ async fn run(db: &Db<'_>, sweep: &Sweep) -> Result<Result<Swept, StoreError>, Db
     if !going.is_empty() {
         merge_gaps(db).await?;
     }
-    swept.removed = going.into_iter().map(|(kept, facts)| (kept, gone(facts))).collect();
+    swept.removed = going.into_iter().map(|(kept, facts)| (kept, gone(facts, &sweep.hub))).collect();
     Ok(Ok(swept))
 }
 
-fn fate(facts: &Facts, sweep: &Sweep, bindings: &[Binding]) -> Fate {
-    facts.fate(&sweep.hub, bindings, sweep.policies.of(&sweep.domain), sweep.at)
+fn fate(facts: &Facts, sweep: &Sweep, hubs: &[Uid], bindings: &[Binding]) -> Fate {
+    facts.fate(hubs, bindings, sweep.policies.of(&sweep.domain), sweep.at)
 }
 
 fn expire(sweep: &Sweep, ids: &[EventId], script: &mut Script) {
@@ -143,8 +147,10 @@ async fn merge_gaps(db: &Db<'_>) -> Result<(), DbErr> {
     script.run(db).await
 }
 
-fn gone(facts: Facts) -> Gone {
+fn gone(facts: Facts, hub: &Uid) -> Gone {
     let Facts { id, domain, name, standing, .. } = facts;
     let open = standing.as_ref().is_some_and(|standing| standing.end.is_none() && standing.claimed.is_none());
-    Gone { id, domain, name, seq: standing.and_then(|standing| standing.seq), scheduled: false, open }
+    let seq =
+        standing.filter(|standing| standing.hub.as_ref() == Some(hub)).and_then(|standing| standing.seq);
+    Gone { id, domain, name, seq, scheduled: false, open }
 }

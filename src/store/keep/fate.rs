@@ -68,15 +68,21 @@ pub(in crate::store) struct GroupEnd {
 }
 
 impl Facts {
-    /// What is to become of it on this hub, by what the bindings want.
-    pub(in crate::store) fn fate(&self, hub: &Uid, bindings: &[Binding], policy: &Policy, now: i64) -> Fate {
+    /// What is to become of it on a hub that is in charge of what these have dispatched, by what the bindings want.
+    pub(in crate::store) fn fate(
+        &self,
+        hubs: &[Uid],
+        bindings: &[Binding],
+        policy: &Policy,
+        now: i64,
+    ) -> Fate {
         if self.scheduled {
             return Fate::Waits;
         }
         let Some(standing) = &self.standing else {
             return open(kept(Kept::Persisted, self.stored, policy, now));
         };
-        let ours = standing.hub.as_ref() == Some(hub);
+        let ours = standing.hub.as_ref().is_some_and(|hub| hubs.contains(hub));
         if standing.end.is_none() && !ours {
             // Whoever serves it knows who has it.
             return Fate::Waits;

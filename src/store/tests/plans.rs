@@ -58,7 +58,7 @@ async fn of_group(store: &Store, group: GroupKey<'_>) {
         finds(store, format!("SELECT {columns} {tail} LIMIT ?"), values, &[open_index, "v1_attempt_event"])
             .await;
 
-        let rows = dead::DeadRows { hub: &hub, group: group.name };
+        let rows = dead::DeadRows { hubs: std::slice::from_ref(&hub), group: group.name };
         let (text, values) = dead::page_of_dead(rows, patterns, 1, Some(99), 9);
         let plan = plan(store, text, values).await;
         // The page itself is what is gone through.
@@ -80,11 +80,11 @@ async fn of_group(store: &Store, group: GroupKey<'_>) {
 
     let values = vec![hub.as_str().into(), group.name.into()];
     finds(store, groups::RETRYING.to_owned(), values, &["COVERING INDEX v1_retry_due"]).await;
-    let (text, values) = dead::DeadRows { hub: &hub, group: group.name }.count();
+    let (text, values) = dead::DeadRows { hubs: std::slice::from_ref(&hub), group: group.name }.count();
     finds(store, text, values, &[dead_index]).await;
     let (text, values) = groups::retrying(&hub, group, ("p1", 5), 9);
     finds(store, text, values, &["COVERING INDEX v1_retry_pid"]).await;
-    let (text, values) = groups::dead(&hub, group, 5, 9);
+    let (text, values) = groups::dead(std::slice::from_ref(&hub), group, 5, 9);
     finds(store, text, values, &[dead_index]).await;
 }
 

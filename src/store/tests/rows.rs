@@ -34,7 +34,7 @@ async fn binding_twice_is_binding_once() {
 #[tokio::test]
 async fn a_new_binding_sends_the_cursors_of_its_group_back() {
     let store = fresh().await;
-    let cursor = |group: &str, seq| Write::Cursor { hub: hub(), group: group.into(), seq };
+    let cursor = |group: &str, seq| Write::Cursor { hub: hub(), group: group.into(), seq, known: None };
     assert_eq!(store.cursor(&hub(), "").await.unwrap(), None);
     store.commit(vec![cursor("", 3), cursor("", 100), cursor("mail", 100)]).await;
     assert_eq!(store.cursor(&hub(), "").await.unwrap(), Some(100));
@@ -44,7 +44,7 @@ async fn a_new_binding_sends_the_cursors_of_its_group_back() {
     assert_eq!(store.cursor(&hub(), "mail").await.unwrap(), Some(100));
     // A later start, and one that is there already, leave it.
     one(&store, Write::Bind(binding("", "a", "*", 60))).await.unwrap();
-    one(&store, Write::Cursor { hub: hub(), group: String::new(), seq: 70 }).await.unwrap();
+    one(&store, Write::Cursor { hub: hub(), group: String::new(), seq: 70, known: None }).await.unwrap();
     one(&store, Write::Bind(binding("", "*", "*", 50))).await.unwrap();
     assert_eq!(store.cursor(&hub(), "").await.unwrap(), Some(70));
 }

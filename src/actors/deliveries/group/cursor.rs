@@ -1,6 +1,7 @@
 //! Up to where a group has come, as it stands in the store.
 
 use super::Group;
+use crate::store::KnownBindings;
 
 /// The saved cursor. Late or lost, it costs only a longer read at the start.
 #[derive(Debug)]
@@ -29,6 +30,12 @@ impl Group {
     /// A binding was made, from this number on: the store has lowered its cursor to there.
     pub fn made_binding(&mut self, start_seq: u64) {
         self.cursor.saved = self.cursor.saved.min(start_seq.saturating_sub(1));
+    }
+
+    /// The bindings that it goes by.
+    #[must_use]
+    pub fn known_bindings(&self) -> KnownBindings {
+        self.bindings.keys().copied().collect()
     }
 
     /// What is to be saved, if the cursor has moved.

@@ -187,7 +187,7 @@ impl Group {
             token,
             group: self.identity.name.clone(),
             event_id: claim.event.event.id.clone(),
-            seq: claim.event.seq,
+            seq: claim.event.original,
             outcome,
             consumer: claim.uid.clone(),
             attempt,

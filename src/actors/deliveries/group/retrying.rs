@@ -258,6 +258,7 @@ impl Group {
             token,
             event_id: claim.event.event.id.clone(),
             seq: claim.event.seq,
+            original: claim.event.original,
             pid: claim.event.event.pid.clone(),
             attempt,
             due,

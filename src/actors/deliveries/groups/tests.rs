@@ -1,5 +1,6 @@
 //! Several groups beside each other: whose an event, a claim and a link's bytes are.
 
+mod adopted;
 mod changing;
 
 use std::collections::BTreeMap;

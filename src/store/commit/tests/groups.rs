@@ -158,7 +158,7 @@ async fn a_group_serves_again_from_where_it_seeks() {
     let store = fresh().await;
     store.commit((1..=4).map(|n| publish(event(&format!("e{n}")), n)).collect()).await;
     one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
-    one(&store, Write::Cursor { hub: hub(), group: "mail".into(), seq: 4 }).await.unwrap();
+    one(&store, Write::Cursor { hub: hub(), group: "mail".into(), seq: 4, known: None }).await.unwrap();
     let done = (1..=3).map(|n| in_group(finish(&format!("e{n}"), n, Outcome::Dead), "mail", 1, false));
     store.commit(done.collect()).await;
     one(&store, redrive("mail", Some("e1"))).await.unwrap();
@@ -181,7 +181,7 @@ async fn what_waits_is_passed_over_by_a_purge() {
     let store = fresh().await;
     store.commit((1..=4).map(|n| publish(event(&format!("e{n}")), n)).collect()).await;
     one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
-    one(&store, Write::Cursor { hub: hub(), group: "mail".into(), seq: 0 }).await.unwrap();
+    one(&store, Write::Cursor { hub: hub(), group: "mail".into(), seq: 0, known: None }).await.unwrap();
     store.commit(vec![retry("e1", 1, "mail", (1, 1), AT), retry("e2", 2, "mail", (1, 1), AT)]).await;
     let purge = |group: &str| Write::Purge {
         group: group.into(),
@@ -203,7 +203,7 @@ async fn a_removed_group_leaves_nothing_and_begins_anew() {
     let store = fresh().await;
     store.commit((1..=6).map(|n| publish(event(&format!("e{n}")), n)).collect()).await;
     one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
-    one(&store, Write::Cursor { hub: hub(), group: "mail".into(), seq: 4 }).await.unwrap();
+    one(&store, Write::Cursor { hub: hub(), group: "mail".into(), seq: 4, known: None }).await.unwrap();
     let mut batch: Vec<Write> =
         (1..=5).map(|n| in_group(finish(&format!("e{n}"), n, Outcome::Success), "mail", 1, false)).collect();
     batch.push(retry("e6", 6, "mail", (1, 1), AT));

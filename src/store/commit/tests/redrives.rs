@@ -86,7 +86,8 @@ async fn all_that_match_are_redriven_in_parts_and_none_twice() {
         let (mut after, mut events) = (0, 0);
         loop {
             let what = what.clone();
-            let write = Write::Redrive { what, hub: hub(), at: AT, by: uid("SPOKE-9"), most: 2, after };
+            let write =
+                Write::Redrive { what, hub: hub(), at: AT, by: uid("SPOKE-9"), most: 2, after, first: 0 };
             let part = done(one(&store, write).await);
             assert!(part.events <= 2 && part.after >= after, "{part:?}");
             (after, events) = (part.after, events + part.events);
@@ -201,7 +202,7 @@ async fn each_write_is_done_whole_or_not_at_all_and_once() {
         let store = fresh().await;
         store.commit(vec![publish(event("e"), 1), publish(event("d"), 2)]).await;
         one(&store, Write::Bind(binding("mail", "*", "*", 1))).await.unwrap();
-        one(&store, Write::Cursor { hub: hub(), group: mail(), seq: 2 }).await.unwrap();
+        one(&store, Write::Cursor { hub: hub(), group: mail(), seq: 2, known: None }).await.unwrap();
         for group in ["", "mail"] {
             one(&store, retry("e", 1, group, (1, 1), AT)).await.unwrap();
             one(&store, in_group(finish("d", 2, Outcome::Dead), group, 1, false)).await.unwrap();

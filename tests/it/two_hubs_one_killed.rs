@@ -100,7 +100,7 @@ async fn each_event_has_one_outcome_and_each_schedule_runs_once() {
     let Some(pair) = Pair::start().await else { return };
     let database = pair.database().await;
     let Pair { one: (home, hub), two: (other, _beside) } = pair;
-    let (one, two) = (home.spoke().await, other.spoke().await);
+    let (one, two) = (home.lone_spoke().await, other.lone_spoke().await);
     let [orders, audit, rung] = [Book::default(), Book::default(), Book::default()];
     let audits = || Consume::new("orders", "*").group("audit").from(StartAt::All);
     for (nth, spoke, pause) in [(1, &one, 2), (2, &two, 0)] {
@@ -213,7 +213,7 @@ async fn events_of_one_process_go_out_in_their_order_one_at_a_time() {
     let Some(pair) = Pair::start().await else { return };
     let database = pair.database().await;
     let Pair { one: (home, hub), two: (other, _beside) } = pair;
-    let (one, two) = (home.spoke().await, other.spoke().await);
+    let (one, two) = (home.lone_spoke().await, other.lone_spoke().await);
     for spoke in [&one, &two] {
         spoke.group(GROUP).set(GroupChange::new().key_order(true)).await.unwrap();
     }

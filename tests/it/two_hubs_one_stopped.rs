@@ -27,7 +27,7 @@ async fn what_it_says_when_it_wakes_up_is_refused() {
     let Some(pair) = Pair::start().await else { return };
     let database = pair.database().await;
     let Pair { one: (home, hub), two: (other, _beside) } = pair;
-    let (one, two) = (home.spoke().await, other.spoke().await);
+    let (one, two) = (home.lone_spoke().await, other.lone_spoke().await);
     let credit = u32::try_from(HELD).unwrap();
     let mut claims = one.claims(Consume::new("orders", "*").credit(credit)).await.unwrap();
     let book = Book::default();

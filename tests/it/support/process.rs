@@ -133,6 +133,13 @@ impl Home {
         Spoke::connect(self.spoke_config()).await.expect("the spoke connects")
     }
 
+    /// A spoke of this hub alone, however many serve its database.
+    pub async fn lone_spoke(&self) -> Spoke {
+        let mut config = self.spoke_config();
+        config.discover = false;
+        Spoke::connect(config).await.expect("the spoke connects")
+    }
+
     /// What the hub's admin HTTP answers to a GET: head and body.
     pub async fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.admin)).await.unwrap();

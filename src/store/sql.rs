@@ -261,7 +261,8 @@ impl Script {
             return None;
         }
         let mut sql = String::with_capacity(self.steps.iter().map(|step| step.sql.len() + 100).sum());
-        let mut all: Vec<Value> = Vec::with_capacity(self.steps.iter().map(|step| step.values.len() + 1).sum());
+        let mut all: Vec<Value> =
+            Vec::with_capacity(self.steps.iter().map(|step| step.values.len() + 1).sum());
         if is_transaction {
             sql.push_str("BEGIN IMMEDIATE;");
         }

@@ -10,6 +10,8 @@ use crate::failure::Failure;
 
 const SIZE: (u32, u32) = (900, 480);
 const FONT: &str = "sans-serif";
+/// Of names and numbers, in units of the drawing crate: a little less in pixels.
+const LABEL: i32 = 16;
 /// Points of a curve.
 const STEPS: i32 = 200;
 /// As far as a curve goes: that part of all which isn't within it, as a power of ten.
@@ -18,13 +20,16 @@ const NINES: f64 = 4.0;
 /// The picture as SVG.
 pub(super) fn draw(findings: &[&Finding], machine: &str) -> Result<String, Failure> {
     let courses: Vec<_> = findings.iter().flat_map(|finding| &finding.courses).collect();
-    let times: Vec<_> = findings.iter().flat_map(|finding| &finding.times).collect();
+    let times: Vec<_> = findings
+        .iter()
+        .flat_map(|finding| finding.times.iter().map(|(what, times)| (named(finding, what), times)))
+        .collect();
     if !courses.is_empty() {
         let lines = courses.iter().map(|course| (course.what.clone(), course.points.clone())).collect();
         return plot(&Axes { title: machine, x: "seconds", y: "", log: false }, lines, |x| format!("{x:.0}"));
     }
     if !times.is_empty() {
-        let lines = times.iter().map(|(what, times)| (what.clone(), curve(times))).collect();
+        let lines = times.into_iter().map(|(name, times)| (name, curve(times))).collect();
         let axes = Axes { title: machine, x: "part of all within", y: "ms", log: true };
         return plot(&axes, lines, |x| percent(*x));
     }
@@ -35,6 +40,10 @@ pub(super) fn draw(findings: &[&Finding], machine: &str) -> Result<String, Failu
     };
     let lines = findings.iter().enumerate().map(bar).collect();
     plot(&Axes { title: machine, x: "", y: "per second", log: false }, lines, |_| String::new())
+}
+
+fn named(finding: &Finding, what: &str) -> String {
+    format!("{} {}: {what}", finding.bench, finding.how)
 }
 
 /// The times over the part of all that is within them, in powers of ten from its end.
@@ -70,14 +79,18 @@ fn plot(axes: &Axes<'_>, lines: Vec<Line>, x_label: impl Fn(&f64) -> String) -> 
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         root.fill(&WHITE).map_err(failed)?;
         let mut chart = ChartBuilder::on(&root);
-        chart.caption(axes.title, (FONT, 15)).margin(12).x_label_area_size(40).y_label_area_size(64);
+        chart.caption(axes.title, (FONT, 18)).margin(12).x_label_area_size(44).y_label_area_size(64);
         // The two scales are two types.
         if axes.log {
             let bottom = points().map(|(_, y)| y).fold(top, f64::min);
             let mut chart =
                 chart.build_cartesian_2d(0.0..right, (bottom..top).log_scale()).map_err(failed)?;
             let mut mesh = chart.configure_mesh();
-            mesh.x_desc(axes.x).y_desc(axes.y).x_labels(5).x_label_formatter(&x_label);
+            mesh.x_desc(axes.x)
+                .y_desc(axes.y)
+                .x_labels(5)
+                .x_label_formatter(&x_label)
+                .label_style((FONT, LABEL));
             mesh.draw().map_err(failed)?;
             for (number, (name, points)) in lines.into_iter().enumerate() {
                 let colour = Palette99::pick(number).to_rgba();
@@ -89,12 +102,16 @@ fn plot(axes: &Axes<'_>, lines: Vec<Line>, x_label: impl Fn(&f64) -> String) -> 
                     .legend(move |(x, y)| key(x, y, colour));
             }
             let mut labels = chart.configure_series_labels();
-            labels.position(SeriesLabelPosition::UpperLeft).border_style(BLACK).background_style(WHITE);
+            labels
+                .position(SeriesLabelPosition::UpperLeft)
+                .border_style(BLACK)
+                .background_style(WHITE)
+                .label_font((FONT, LABEL));
             labels.draw().map_err(failed)?;
         } else {
             let mut chart = chart.build_cartesian_2d(0.0..right, 0.0..top).map_err(failed)?;
             let mut mesh = chart.configure_mesh();
-            mesh.x_desc(axes.x).y_desc(axes.y).x_label_formatter(&x_label);
+            mesh.x_desc(axes.x).y_desc(axes.y).x_label_formatter(&x_label).label_style((FONT, LABEL));
             mesh.draw().map_err(failed)?;
             for (number, (name, points)) in lines.into_iter().enumerate() {
                 let colour = Palette99::pick(number).to_rgba();
@@ -106,7 +123,11 @@ fn plot(axes: &Axes<'_>, lines: Vec<Line>, x_label: impl Fn(&f64) -> String) -> 
                     .legend(move |(x, y)| key(x, y, colour));
             }
             let mut labels = chart.configure_series_labels();
-            labels.position(SeriesLabelPosition::LowerRight).border_style(BLACK).background_style(WHITE);
+            labels
+                .position(SeriesLabelPosition::LowerRight)
+                .border_style(BLACK)
+                .background_style(WHITE)
+                .label_font((FONT, LABEL));
             labels.draw().map_err(failed)?;
         }
         root.present().map_err(failed)?;

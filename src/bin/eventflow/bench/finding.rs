@@ -60,7 +60,7 @@ pub(super) struct Finding {
     pub(super) courses: Vec<Course>,
     /// What the quantiles are from, for the chart.
     #[serde(skip)]
-    pub(super) times: Vec<(String, Times)>,
+    pub(super) times: Vec<(&'static str, Times)>,
 }
 
 impl Finding {
@@ -84,7 +84,7 @@ impl Finding {
     pub(super) fn timed(mut self, what: &'static str, times: Times) -> Self {
         if let Some(quantiles) = times.quantiles() {
             self.latency_ms.insert(what, quantiles);
-            self.times.push((format!("{} {}: {what}", self.bench, self.how), times));
+            self.times.push((what, times));
         }
         self
     }

@@ -1,12 +1,19 @@
 //! `eventflow bench idle`: what a hub keeps for whoever does nothing.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use clap::Args;
 use eventflow::{
     event::code,
     spoke::{Claim, Claims, Consume, Spoke},
 };
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{
     Stage,
@@ -21,8 +28,8 @@ use crate::failure::Failure;
 
 /// Links, subscriptions and claims that are made first, so that what a hub needs once isn't counted.
 const FIRST: usize = 50;
-/// Claims of one link at most.
-const CREDIT: usize = 500;
+/// Claims of one link: as many as hubs allow unless they are told otherwise.
+const CREDIT: usize = 64;
 
 /// Memory of the hub for each idle connection, each subscription and each claim that is in hand.
 ///
@@ -81,22 +88,11 @@ impl Idle {
             consumers.push(spoke.claims(consume).await?);
         }
         let loaded = load.publish(&publisher, Some(&stage.progress)).await?;
-        let mut held: Vec<Claim> = Vec::with_capacity(self.claims);
-        'all: for claims in &mut consumers {
-            for _ in 0..CREDIT {
-                if held.len() == self.claims {
-                    break 'all;
-                }
-                match tokio::time::timeout(HOLD, claims.next()).await {
-                    Ok(Some(claim)) => held.push(claim),
-                    Ok(None) | Err(_) => break,
-                }
-            }
-        }
+        let (held, consumers) = hold(consumers, self.claims).await;
         let finding = self.grown("claim", self.claims, meter, before, began).await?;
         let count = Count::new("held", self.claims as u64, held.len() as u64);
         // Acknowledged, so that they don't come back when their links end.
-        let mut settling = tokio::task::JoinSet::new();
+        let mut settling = JoinSet::new();
         for claim in held {
             settling.spawn(async move { claim.ack().await.is_ok() });
         }
@@ -126,8 +122,39 @@ impl Idle {
     }
 }
 
-/// How long a claim is waited for.
-const HOLD: std::time::Duration = std::time::Duration::from_secs(5);
+/// Without another claim for so long no more come.
+const HOLD: Duration = Duration::from_secs(10);
+/// How often a consumer looks whether all are held.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Takes claims of all consumers until there are so many.
+async fn hold(consumers: Vec<Claims>, wanted: usize) -> (Vec<Claim>, Vec<Claims>) {
+    let total = Arc::new(AtomicUsize::new(0));
+    let mut taking = JoinSet::new();
+    for mut claims in consumers {
+        let total = total.clone();
+        taking.spawn(async move {
+            let (mut held, mut seen, mut since) = (Vec::new(), 0, Instant::now());
+            while total.load(Ordering::Relaxed) < wanted && since.elapsed() < HOLD {
+                match timeout(LOOK, claims.next()).await {
+                    Ok(Some(claim)) => {
+                        total.fetch_add(1, Ordering::Relaxed);
+                        held.push(claim);
+                    }
+                    Ok(None) => break,
+                    Err(_) => {}
+                }
+                let now = total.load(Ordering::Relaxed);
+                if now != seen {
+                    (seen, since) = (now, Instant::now());
+                }
+            }
+            (held, claims)
+        });
+    }
+    let (held, consumers): (Vec<_>, Vec<_>) = taking.join_all().await.into_iter().unzip();
+    (held.into_iter().flatten().collect(), consumers)
+}
 
 /// A subscription for each of these, of a domain of its own.
 async fn subscribe(spokes: &[Spoke], name: &str) -> Result<Vec<eventflow::spoke::Subscription>, Failure> {

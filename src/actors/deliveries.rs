@@ -14,7 +14,7 @@ mod groups;
 mod guards;
 mod joins;
 mod keeping;
-mod leases;
+pub mod leases;
 mod letters;
 mod message;
 mod npm;

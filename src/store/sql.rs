@@ -260,8 +260,9 @@ impl Script {
         if self.steps.is_empty() && !is_transaction {
             return None;
         }
-        let mut sql = String::new();
-        let mut all: Vec<Value> = Vec::new();
+        let mut sql = String::with_capacity(self.steps.iter().map(|step| step.sql.len() + 100).sum());
+        let mut all: Vec<Value> =
+            Vec::with_capacity(self.steps.iter().map(|step| step.values.len() + 1).sum());
         if is_transaction {
             sql.push_str("BEGIN IMMEDIATE;");
         }
@@ -295,14 +296,17 @@ pub(super) type Part = (String, Vec<Value>);
 /// An update of a table from a named table of values: `UPDATE … FROM`, or, on MySQL, a join, in which the values stand in
 /// another order. Columns of the table are set by their bare names.
 pub(super) fn update_from(engine: Engine, table: &str, set: Part, rows: Part, which: &str) -> Part {
-    match engine {
+    let (mut values, others, sql) = match engine {
         Engine::MySql => {
-            (format!("UPDATE {table} JOIN {} SET {} WHERE {which}", rows.0, set.0), [rows.1, set.1].concat())
+            (rows.1, set.1, format!("UPDATE {table} JOIN {} SET {} WHERE {which}", rows.0, set.0))
         }
         Engine::Sqlite | Engine::Postgres => {
-            (format!("UPDATE {table} SET {} FROM {} WHERE {which}", set.0, rows.0), [set.1, rows.1].concat())
+            (set.1, rows.1, format!("UPDATE {table} SET {} FROM {} WHERE {which}", set.0, rows.0))
         }
-    }
+    };
+    // Moved: cloning them would copy each text.
+    values.extend(others);
+    (sql, values)
 }
 
 /// Updates rows that have an `event_id`, and says which these were. MySQL can't say that of an update: there the rows are

@@ -1,5 +1,7 @@
 //! Opening SQLite: one writer, a pool of readers, and the settings that the promises rest on.
 
+mod message;
+
 use std::{
     fs, io,
     os::unix::fs::MetadataExt,
@@ -268,7 +270,7 @@ impl Writer {
         self.damage.known()?;
         *open = true;
         let done = match script.message(true) {
-            Some(message) => self.pool.execute_raw(message).await.map(drop),
+            Some(message) => message::run(&self.pool, message).await,
             None => Ok(()),
         };
         if done.is_err() {

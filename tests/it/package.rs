@@ -47,6 +47,7 @@ fn every_file_that_a_document_links_to_is_there() {
         "docs/commands/README.md",
         "docs/semantics.md",
         "docs/operations.md",
+        "docs/performance.md",
     ] {
         let text = file(name);
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));

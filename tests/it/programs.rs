@@ -1,5 +1,6 @@
 //! The two programs as people and scripts meet them: what they print, where, and how they exit.
 
+mod bench;
 mod certificates;
 mod groups;
 mod interrupted;

@@ -9,6 +9,7 @@ use crate::{
     association::{Associate, Dissociate},
     backlog,
     backup::Backup,
+    bench::Bench,
     cert::Cert,
     consume::Consume,
     dead::Dead,
@@ -204,6 +205,7 @@ pub(crate) enum Command {
     Backlog(backlog::Arguments),
     Dead(Dead),
     Backup(Backup),
+    Bench(Bench),
     Cert(Cert),
     Hub(Hub),
     Completions(Completions),
@@ -237,7 +239,7 @@ impl Command {
             }
             Self::Group(group) => (false, Some(group.timeout())),
             Self::Dead(dead) => (false, Some(dead.timeout())),
-            Self::Cert(_) => (false, None),
+            Self::Cert(_) | Self::Bench(_) => (false, None),
             // They need no link.
             Self::Backup(_) | Self::Hub(_) | Self::Completions(_) | Self::Man(_) | Self::Docs(_) => {
                 (false, None)
@@ -348,6 +350,11 @@ mod tests {
             "dead redrive a --domain orders",
             "dead delete a --name paid",
             "dead delete --domain orders",
+            "bench",
+            "bench publish --events 0",
+            "bench consume --bytes 8",
+            "bench storm --hub-flag=--store-durability=relaxed",
+            "bench idle --embedded --hub-pid 7",
         ] {
             assert!(refused(line), "{line}");
         }
@@ -381,6 +388,8 @@ mod tests {
             "backlog billing",
             "dead list --group billing --limit 5",
             "dead redrive --all --domain orders --name *",
+            "bench publish --embedded --hub-flag --store-durability=relaxed --rounds 3",
+            "bench --svg a.svg latency --rate 100 --rate 1000 --duration 2s",
         ] {
             assert!(!refused(line), "{line}");
         }

@@ -5,6 +5,7 @@ mod arguments;
 mod association;
 mod backlog;
 mod backup;
+mod bench;
 mod cert;
 mod commands;
 mod confirm;
@@ -113,6 +114,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Backlog(arguments) => backlog::run(arguments, link()?, printer, stop).await,
         Command::Dead(arguments) => dead::run(arguments, link()?, printer, stop).await,
         Command::Backup(arguments) => backup::run(arguments, &cli.link.data_folder, printer, stop).await,
+        Command::Bench(arguments) => bench::run(arguments, link, printer, stop).await,
         Command::Cert(arguments) => cert::run(arguments, &cli.link.data_folder, link, printer, stop).await,
         Command::Hub(arguments) => hub::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Completions(arguments) => manual::completions(&arguments, printer),

@@ -127,6 +127,8 @@ pub struct StoreSettings {
     pub readers: u32,
     /// Connections that write, to a server; the embedded database has one.
     pub writers: u32,
+    /// Whether the hub brings the database's tables up to date at its start; else it refuses what isn't.
+    pub migrate: bool,
 }
 
 /// What one link and the whole hub may take up.
@@ -342,7 +344,14 @@ impl Default for HubSettings {
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self { url: None, durability: Durability::Full, max_bytes: None, readers: 4, writers: 3 }
+        Self {
+            url: None,
+            durability: Durability::Full,
+            max_bytes: None,
+            readers: 4,
+            writers: 3,
+            migrate: true,
+        }
     }
 }
 

@@ -46,6 +46,8 @@ mod guardian;
 mod home;
 mod inspect;
 mod retention;
+pub mod moving;
+mod offline;
 mod sealing;
 mod start;
 
@@ -57,6 +59,7 @@ use cast::Onlooker;
 pub use drain::DrainOutcome;
 pub use error::HubError;
 
+pub use offline::{DatabasePlace, Offline, migrate, migration_status};
 pub use crate::admin::LogControl;
 
 use crate::{

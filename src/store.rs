@@ -49,6 +49,7 @@ mod tests;
 mod time;
 mod trace;
 mod unfinished;
+mod transfer;
 mod unserved;
 mod write;
 mod writer;
@@ -70,6 +71,7 @@ pub use lease::Seat;
 pub use leaves::LogLine;
 pub use open::{OpenEvent, OpenPage};
 pub use page::{LogKey, PidKey};
+pub use migration::{Applied, MigrationStatus};
 pub use recurring::{MOST_SCHEDULES, occurrence_id};
 pub use removed::{Removed, RemovedMark};
 pub use replay::{Place as EventPlace, ReplayPage};
@@ -80,6 +82,10 @@ pub use standing::Standing;
 pub use sweep::{Sweep, Swept};
 pub use unserved::{Unserved, UnservedKey, UnservedPage};
 pub use write::{
+pub use transfer::{
+    RowRefused, TRANSFER_FORMAT, TransferEnd, TransferHead, TransferHub, TransferLayout, TransferPage,
+    TransferPlace, TransferRow, TransferTable,
+};
     AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Recurred, Running, Taken,
     Write, Written,
 };
@@ -102,6 +108,8 @@ pub struct StoreConfig {
     pub npm_time_zone: NpmTimeZone,
 }
 
+    /// Whether tables are made and brought up to date; else a database that isn't up to date is refused.
+    pub migrate: bool,
 impl StoreConfig {
     /// A database at `place` with the defaults: full durability, no size limit, four readers.
     #[must_use]
@@ -115,6 +123,7 @@ impl StoreConfig {
             npm_time_zone: NpmTimeZone::Utc,
         }
     }
+            migrate: true,
 }
 
 /// Which database.
@@ -195,6 +204,18 @@ impl Store {
 
     /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last
     /// connection folds the write-ahead log into the database, which a reader may not.
+    /// How the tables of the database stand to this version. Nothing is made or changed, and a hub may be at work on it.
+    ///
+    /// # Errors
+    /// If it can't be opened, or whatever it says.
+    pub async fn migration_status(config: &StoreConfig) -> Result<MigrationStatus, StoreError> {
+        match &config.place {
+            Place::Server(url) => server::status(url).await,
+            Place::File(path) => sqlite::status(path).await,
+            Place::Memory => Ok(migration::none_applied()),
+        }
+    }
+
     pub async fn close(self) {
         self.readers.close().await;
         self.writer.close().await;

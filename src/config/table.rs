@@ -223,6 +223,12 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Connections to a database server that write; the embedded database has one"
     ),
     setting!(
+        "store.migrate",
+        store.migrate,
+        form::switch(),
+        "Whether the hub makes its tables and brings them up to date at its start; else it refuses a database that isn't, and `eventflow migrate up` does it"
+    ),
+    setting!(
         "mysql.host",
         mysql.host,
         optional form::host().or("(localhost)"),

@@ -49,7 +49,7 @@ use crate::{
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
-    store::{self, HubRow, Store, StoreConfig},
+    store::{self, HubRow, Store, StoreConfig, StoreError},
     wire::{HubAddress, Limits, LinkLimits, ParseLimits, Welcome},
 };
 
@@ -272,7 +272,7 @@ async fn bring_up(
     Ok((Started { info, bundle, token, onlooker }, Running { guardian, door, gave_up: given_up }))
 }
 
-/// Whether a database server is as it must be, or should.
+/// Whether the database is as it must be, and a server as it should.
 async fn examine(config: &HubConfig, store: &Store) -> Result<(), HubError> {
     if store.is_on_server() && config.store.durability == Durability::Full && store.synchronous().await? < 2 {
         tracing::warn!(
@@ -284,9 +284,17 @@ async fn examine(config: &HubConfig, store: &Store) -> Result<(), HubError> {
     Ok(())
 }
 
+    if store.is_import_unfinished().await? {
+        return Err(StoreError::ImportUnfinished.into());
+    }
 fn store_config(config: &HubConfig, home: &Home) -> Result<StoreConfig, HubError> {
-    Ok(StoreConfig {
-        place: home.place(config.server().as_ref())?,
+    Ok(store_config_at(config, home.place(config.server().as_ref())?))
+}
+
+/// The store's settings for a database at this place.
+pub fn store_config_at(config: &HubConfig, place: store::Place) -> StoreConfig {
+    StoreConfig {
+        place,
         durability: match config.store.durability {
             Durability::Full => store::Durability::Full,
             Durability::Relaxed => store::Durability::Relaxed,
@@ -298,7 +306,8 @@ fn store_config(config: &HubConfig, home: &Home) -> Result<StoreConfig, HubError
             NpmTimeZone::Utc => store::NpmTimeZone::Utc,
             NpmTimeZone::Server => store::NpmTimeZone::Server,
         },
-    })
+        migrate: config.store.migrate,
+    }
 }
 
 /// What certificates are issued with.
@@ -390,7 +399,7 @@ fn core_parts(
                 ..Policy::default()
             },
         },
-        scheduler: SchedulerConfig { poll: config.schedules.poll },
+        scheduler: SchedulerConfig { poll: config.schedules.poll, since: 0 },
         collector: CollectorConfig {
             hub,
             interval: config.collect.interval,

@@ -1,8 +1,16 @@
 //! When a hub of ours first served this database: what is older is history.
 
-use sea_orm::DbErr;
+//!
+//! Beside that a mark of an import that is under way: which one, and how far it has come.
 
-use super::{Store, StoreError, engine::Ask, sql::refused, writer::Db};
+use sea_orm::{ConnectionTrait, DbErr};
+
+use super::{
+    Store, StoreError,
+    engine::Ask,
+    sql::{refused, signed, unsigned},
+    writer::Db,
+};
 
 /// The name of the marker's row.
 const FIRST_START: &str = "first_start";

@@ -246,6 +246,8 @@ impl Command {
         let deadline = given.unwrap_or(Duration::from_secs(if lasting { 15 } else { 5 }));
         timeout.map_or(deadline, |timeout| deadline.min(timeout))
     }
+            #[cfg(feature = "hub")]
+            Self::Export(_) | Self::Import(_) | Self::Migrate(_) => (false, None),
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ mod confirm;
 mod connect;
 mod consume;
 mod dead;
+#[cfg(feature = "hub")]
+mod database;
 mod delete;
 mod end;
 mod exec;
@@ -22,6 +24,10 @@ mod legible;
 mod log;
 mod manual;
 mod ndjson;
+#[cfg(feature = "hub")]
+mod migrate;
+#[cfg(feature = "hub")]
+mod moving;
 mod nudge;
 mod output;
 mod parse;
@@ -127,7 +133,7 @@ fn start_log(verbose: bool) {
     let filter = EnvFilter::new(if verbose {
         "warn,eventflow=info"
     } else {
-        "warn,eventflow::spoke=off,eventflow::pki::tls=off"
+        "warn,eventflow::spoke=off,eventflow::pki::tls=off,eventflow::store::migration=info"
     });
     let log = tracing_subscriber::fmt()
         .with_writer(io::stderr)

@@ -280,6 +280,8 @@ pub struct GroupsSettings {
 pub struct ScheduleSettings {
     /// How often the database is looked at for what others put there.
     pub poll: Duration,
+    /// What npm spokes scheduled, and was overdue for longer when a hub first served the database, isn't run by itself.
+    pub npm_overdue: Keep,
 }
 
 /// Events that applications put into the database in transactions of their own.
@@ -322,7 +324,7 @@ impl Default for HubConfig {
                 delay: Duration::from_secs(1),
                 max_delay: Duration::from_secs(300),
             },
-            schedules: ScheduleSettings { poll: Duration::from_secs(1) },
+            schedules: ScheduleSettings { poll: Duration::from_secs(1), npm_overdue: Keep::For(DAY) },
             collect: CollectSettings { interval: Duration::from_secs(5), age: Duration::from_secs(10) },
         }
     }

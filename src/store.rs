@@ -22,6 +22,7 @@ mod error;
 mod events;
 mod first;
 mod groups;
+mod history;
 mod hubs;
 mod keep;
 mod lease;
@@ -48,8 +49,8 @@ mod sweep;
 mod tests;
 mod time;
 mod trace;
-mod unfinished;
 mod transfer;
+mod unfinished;
 mod unserved;
 mod write;
 mod writer;
@@ -65,13 +66,14 @@ pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::Counts;
 pub use groups::{GroupCounts, GroupKey, GroupRow, HeldKey, Letter, Redriven};
+pub use history::{History, HistoryPage, HistoryPlace, Left, Past};
 pub use hubs::HubRow;
 pub use keep::{Fate, KeepMark, Looked, UNHEARD_OF};
 pub use lease::Seat;
 pub use leaves::LogLine;
+pub use migration::{Applied, MigrationStatus};
 pub use open::{OpenEvent, OpenPage};
 pub use page::{LogKey, PidKey};
-pub use migration::{Applied, MigrationStatus};
 pub use recurring::{MOST_SCHEDULES, occurrence_id};
 pub use removed::{Removed, RemovedMark};
 pub use replay::{Place as EventPlace, ReplayPage};
@@ -80,12 +82,12 @@ pub use schedules::{Due, MAX_DUE};
 pub use server::{ServerUrl, UrlError};
 pub use standing::Standing;
 pub use sweep::{Sweep, Swept};
-pub use unserved::{Unserved, UnservedKey, UnservedPage};
-pub use write::{
 pub use transfer::{
     RowRefused, TRANSFER_FORMAT, TransferEnd, TransferHead, TransferHub, TransferLayout, TransferPage,
     TransferPlace, TransferRow, TransferTable,
 };
+pub use unserved::{Unserved, UnservedKey, UnservedPage};
+pub use write::{
     AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Recurred, Running, Taken,
     Write, Written,
 };
@@ -106,10 +108,10 @@ pub struct StoreConfig {
     pub writers: u32,
     /// In which zone the npm stack's columns are, on MySQL and MariaDB.
     pub npm_time_zone: NpmTimeZone,
-}
-
     /// Whether tables are made and brought up to date; else a database that isn't up to date is refused.
     pub migrate: bool,
+}
+
 impl StoreConfig {
     /// A database at `place` with the defaults: full durability, no size limit, four readers.
     #[must_use]
@@ -121,9 +123,9 @@ impl StoreConfig {
             readers: 4,
             writers: 3,
             npm_time_zone: NpmTimeZone::Utc,
+            migrate: true,
         }
     }
-            migrate: true,
 }
 
 /// Which database.
@@ -202,8 +204,6 @@ impl Store {
         }
     }
 
-    /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last
-    /// connection folds the write-ahead log into the database, which a reader may not.
     /// How the tables of the database stand to this version. Nothing is made or changed, and a hub may be at work on it.
     ///
     /// # Errors
@@ -216,6 +216,8 @@ impl Store {
         }
     }
 
+    /// Ends all connections. Writes that are under way come to their end first. The writer goes last: the last
+    /// connection folds the write-ahead log into the database, which a reader may not.
     pub async fn close(self) {
         self.readers.close().await;
         self.writer.close().await;

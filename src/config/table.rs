@@ -460,6 +460,12 @@ pub(super) static SETTINGS: &[Setting] = &[
         npm("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "ms"),
     ]),
     setting!(
+        "schedules.npm_overdue",
+        schedules.npm_overdue,
+        form::overdue(),
+        "Which schedules of npm run that were overdue when a hub first served the database: not longer than this, or all, or none; `eventflow adopt` lists and runs the others"
+    ),
+    setting!(
         "collect.interval",
         collect.interval,
         form::duration().within(TEN_MS, HOUR),

@@ -23,6 +23,7 @@ use super::{
     drain::DrainOutcome,
     events::EventDesk,
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
+    history::{self, HistoryDesk},
     home::Home,
     inspect::Inspector,
     retention::Lookout,
@@ -178,7 +179,10 @@ async fn bring_up(
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
     let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
-    let parts = core_parts(&config, post, store, metrics, epoch, readiness, exits);
+    let mut parts = core_parts(&config, post, store, metrics, epoch, readiness, exits);
+    let overdue = config.schedules.npm_overdue.begin(store.first_start().await?.unwrap_or(0)).unwrap_or(0);
+    parts.scheduler.since = overdue;
+    history::announce(store, overdue).await?;
     let policies = parts.deliveries.policies.clone();
     let first = parts.make(0).await?;
     let arbiters = link_threads();
@@ -248,6 +252,12 @@ async fn bring_up(
             certificates: Arc::new(CertificateDesk { warden: warden.clone(), store: store.clone() }),
             backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
             retention: Arc::new(Lookout::new(id.clone(), store.clone(), policies)),
+            history: Arc::new(HistoryDesk {
+                core: cast.core.clone(),
+                store: store.clone(),
+                overdue,
+                data_bytes: clamp(config.limits.data_bytes),
+            }),
             log,
         };
         threshold.open(state)
@@ -274,6 +284,9 @@ async fn bring_up(
 
 /// Whether the database is as it must be, and a server as it should.
 async fn examine(config: &HubConfig, store: &Store) -> Result<(), HubError> {
+    if store.is_import_unfinished().await? {
+        return Err(StoreError::ImportUnfinished.into());
+    }
     if store.is_on_server() && config.store.durability == Durability::Full && store.synchronous().await? < 2 {
         tracing::warn!(
             engine = store.engine_name(),
@@ -284,9 +297,6 @@ async fn examine(config: &HubConfig, store: &Store) -> Result<(), HubError> {
     Ok(())
 }
 
-    if store.is_import_unfinished().await? {
-        return Err(StoreError::ImportUnfinished.into());
-    }
 fn store_config(config: &HubConfig, home: &Home) -> Result<StoreConfig, HubError> {
     Ok(store_config_at(config, home.place(config.server().as_ref())?))
 }

@@ -1,6 +1,7 @@
 //! The command line client.
 
 mod admin;
+mod adopt;
 mod arguments;
 mod association;
 mod backlog;
@@ -10,9 +11,9 @@ mod commands;
 mod confirm;
 mod connect;
 mod consume;
-mod dead;
 #[cfg(feature = "hub")]
 mod database;
+mod dead;
 mod delete;
 mod end;
 mod exec;
@@ -23,11 +24,11 @@ mod hub;
 mod legible;
 mod log;
 mod manual;
-mod ndjson;
 #[cfg(feature = "hub")]
 mod migrate;
 #[cfg(feature = "hub")]
 mod moving;
+mod ndjson;
 mod nudge;
 mod output;
 mod parse;
@@ -119,6 +120,13 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Backlog(arguments) => backlog::run(arguments, link()?, printer, stop).await,
         Command::Dead(arguments) => dead::run(arguments, link()?, printer, stop).await,
         Command::Backup(arguments) => backup::run(arguments, &cli.link.data_folder, printer, stop).await,
+        #[cfg(feature = "hub")]
+        Command::Export(arguments) => moving::export(arguments, &cli.link.data_folder, printer, stop).await,
+        #[cfg(feature = "hub")]
+        Command::Import(arguments) => moving::import(arguments, &cli.link.data_folder, printer, stop).await,
+        #[cfg(feature = "hub")]
+        Command::Migrate(arguments) => migrate::run(arguments, &cli.link.data_folder, printer).await,
+        Command::Adopt(arguments) => adopt::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Cert(arguments) => cert::run(arguments, &cli.link.data_folder, link, printer, stop).await,
         Command::Hub(arguments) => hub::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Completions(arguments) => manual::completions(&arguments, printer),

@@ -55,7 +55,7 @@ impl Shown {
 /// Count, share and rate: what stood there before isn't of this run.
 fn line(progress: Progress, elapsed: Duration) -> String {
     let Progress { rows, all, before } = progress;
-    let share = if all == 0 { 100 } else { rows.saturating_mul(100) / all };
+    let share = rows.saturating_mul(100).checked_div(all).unwrap_or(100);
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
     let rate = rows.saturating_sub(before).saturating_mul(1_000) / millis;
     format!("{rows} of {all} rows, {share} %, {rate}/s")

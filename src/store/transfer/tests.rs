@@ -114,7 +114,7 @@ async fn filled() -> Store {
          INSERT INTO v1_removed (hub, domain, first_seq, last_seq, events, removed) \
          VALUES ('HUB-1', 'old', 1, 2, 2, '2026-11-30 09:25:12'); \
          INSERT INTO v1_recurring (name, domain, event, pid, data, rule, zone, missed, window_ms, paused, due, ran, \
-         left_out, publisher, made) VALUES ('nightly', 'a', 'b', NULL, '{}', '@every 1h', 'UTC', 'once', 0, TRUE, \
+         left_out, publisher, made) VALUES ('nightly', 'a', 'b', NULL, '{}', '0 0 * * * *', 'UTC', 'once', 0, TRUE, \
          NULL, 3, 0, 'S', 5)",
     )
     .await;

@@ -11,6 +11,7 @@
 //! - `GET /log`, `PUT /log`, with the token: the log level, looked at and changed while the hub runs.
 //! - `POST /backup`, with the token: a copy of the database, made while the hub works; 409 while another is made.
 //! - `GET /retention`, with the token: for how long events are kept, by domain, and what would go now.
+//! - `POST /history`, with the token: what the npm stack left unfinished, counted or dispatched, page by page.
 //! - `GET /certificates`, with the token: all certificates, page by page.
 //! - `POST /certificates`, with the token: issues a leaf for a spoke; the answer is its bundle.
 //! - `POST /certificates/revoke`, with the token: revokes what an id has, and cuts its links.
@@ -31,6 +32,7 @@ mod certificates;
 mod connections;
 mod endpoint;
 mod events;
+mod history;
 mod inspect;
 mod log;
 mod problem;
@@ -60,6 +62,7 @@ pub use certificates::{
     Certificate, CertificatePage, Certificates, IssueCertificate, IssuedBundle, RevokedCertificates,
 };
 pub use events::Events;
+pub use history::{Adopted, AskedHistory, Histories, RefusedEvent};
 pub use inspect::{About, Inspect};
 pub use log::LogControl;
 pub use retention::{Outlook, PolicyOutlook, Retention};
@@ -105,6 +108,8 @@ pub struct AdminState {
     pub events: Arc<dyn Events>,
     /// Looks at what retention would do.
     pub retention: Arc<dyn Retention>,
+    /// Looks at what npm left, and dispatches it.
+    pub history: Arc<dyn Histories>,
     /// Issues and revokes.
     pub certificates: Arc<dyn Certificates>,
 }

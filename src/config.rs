@@ -127,6 +127,8 @@ pub struct StoreSettings {
     pub readers: u32,
     /// Connections that write, to a server; the embedded database has one.
     pub writers: u32,
+    /// Whether the hub brings the database's tables up to date at its start; else it refuses what isn't.
+    pub migrate: bool,
 }
 
 /// What one link and the whole hub may take up.
@@ -278,6 +280,8 @@ pub struct GroupsSettings {
 pub struct ScheduleSettings {
     /// How often the database is looked at for what others put there.
     pub poll: Duration,
+    /// What npm spokes scheduled, and was overdue for longer when a hub first served the database, isn't run by itself.
+    pub npm_overdue: Keep,
 }
 
 /// Events that applications put into the database in transactions of their own.
@@ -320,7 +324,7 @@ impl Default for HubConfig {
                 delay: Duration::from_secs(1),
                 max_delay: Duration::from_secs(300),
             },
-            schedules: ScheduleSettings { poll: Duration::from_secs(1) },
+            schedules: ScheduleSettings { poll: Duration::from_secs(1), npm_overdue: Keep::For(DAY) },
             collect: CollectSettings { interval: Duration::from_secs(5), age: Duration::from_secs(10) },
         }
     }
@@ -342,7 +346,14 @@ impl Default for HubSettings {
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self { url: None, durability: Durability::Full, max_bytes: None, readers: 4, writers: 3 }
+        Self {
+            url: None,
+            durability: Durability::Full,
+            max_bytes: None,
+            readers: 4,
+            writers: 3,
+            migrate: true,
+        }
     }
 }
 

@@ -43,9 +43,12 @@ mod error;
 mod events;
 mod folder;
 mod guardian;
+mod history;
 mod home;
 mod inspect;
 mod links;
+pub mod moving;
+mod offline;
 mod retention;
 mod sealing;
 mod start;
@@ -57,6 +60,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use cast::Onlooker;
 pub use drain::DrainOutcome;
 pub use error::HubError;
+pub use offline::{DatabasePlace, Offline, migrate, migration_status};
 
 pub use crate::admin::LogControl;
 

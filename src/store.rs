@@ -23,6 +23,7 @@ mod error;
 mod events;
 mod first;
 mod groups;
+mod history;
 mod hubs;
 mod keep;
 mod lease;
@@ -49,6 +50,7 @@ mod sweep;
 mod tests;
 mod time;
 mod trace;
+mod transfer;
 mod unfinished;
 mod unserved;
 mod write;
@@ -67,10 +69,12 @@ pub use deletion::{Delete, Deleted, Gone};
 pub use error::StoreError;
 pub use events::Counts;
 pub use groups::{GroupCounts, GroupKey, GroupRow, HeldKey, Letter, Redriven};
+pub use history::{History, HistoryPage, HistoryPlace, Left, Past};
 pub use hubs::HubRow;
 pub use keep::{Fate, KeepMark, Looked, UNHEARD_OF};
 pub use lease::Seat;
 pub use leaves::LogLine;
+pub use migration::{Applied, MigrationStatus};
 pub use open::{OpenEvent, OpenPage};
 pub use page::{LogKey, PidKey};
 pub use recurring::{MOST_SCHEDULES, occurrence_id};
@@ -81,6 +85,10 @@ pub use schedules::{Due, MAX_DUE};
 pub use server::{ServerUrl, UrlError};
 pub use standing::Standing;
 pub use sweep::{Sweep, Swept};
+pub use transfer::{
+    RowRefused, TRANSFER_FORMAT, TransferEnd, TransferHead, TransferHub, TransferLayout, TransferPage,
+    TransferPlace, TransferRow, TransferTable,
+};
 pub use unserved::{Unserved, UnservedKey, UnservedPage};
 pub use write::{
     AttemptRow, Binding, Collected, CollectedAs, Collecting, NotTaken, Placed, Ran, Recurred, Replaced,
@@ -103,6 +111,8 @@ pub struct StoreConfig {
     pub writers: u32,
     /// In which zone the npm stack's columns are, on MySQL and MariaDB.
     pub npm_time_zone: NpmTimeZone,
+    /// Whether tables are made and brought up to date; else a database that isn't up to date is refused.
+    pub migrate: bool,
 }
 
 impl StoreConfig {
@@ -116,6 +126,7 @@ impl StoreConfig {
             readers: 4,
             writers: 3,
             npm_time_zone: NpmTimeZone::Utc,
+            migrate: true,
         }
     }
 }
@@ -193,6 +204,18 @@ impl Store {
             Place::Server(url) => server::open(config, url).await,
             Place::File(path) => sqlite::open(config, Some(path)).await,
             Place::Memory => sqlite::open(config, None).await,
+        }
+    }
+
+    /// How the tables of the database stand to this version. Nothing is made or changed, and a hub may be at work on it.
+    ///
+    /// # Errors
+    /// If it can't be opened, or whatever it says.
+    pub async fn migration_status(config: &StoreConfig) -> Result<MigrationStatus, StoreError> {
+        match &config.place {
+            Place::Server(url) => server::status(url).await,
+            Place::File(path) => sqlite::status(path).await,
+            Place::Memory => Ok(migration::none_applied()),
         }
     }
 

@@ -14,6 +14,7 @@ use std::{
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
 
 pub use message::{Drain, Nudge, Panic};
+pub use work::take;
 
 use self::{
     message::Nudger,

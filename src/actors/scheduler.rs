@@ -33,6 +33,8 @@ use crate::{
 pub struct SchedulerConfig {
     /// How often the database is read: so late is seen what others put there.
     pub poll: Duration,
+    /// What was to run before this isn't run by itself, in milliseconds since 1970: npm left it.
+    pub since: i64,
 }
 
 /// What is kept in memory, read at once and run at once. Of data 4 MiB in one transaction; one event always fits.
@@ -223,7 +225,7 @@ impl Scheduler {
         if count {
             self.counted = Some(at);
         }
-        let look = look(self.store.clone(), until, limits, count);
+        let look = look(self.store.clone(), (self.config.since, until), limits, count);
         ctx.spawn(look.into_actor(self).map(|look, scheduler, ctx| scheduler.looked(look, ctx)));
     }
 
@@ -277,13 +279,18 @@ fn settle<Id: Clone + Ord + std::hash::Hash>(
     }
 }
 
-async fn look(store: Store, until: i64, limits: (usize, usize), count: bool) -> Result<Look, StoreError> {
+async fn look(
+    store: Store,
+    (since, until): (i64, i64),
+    limits: (usize, usize),
+    count: bool,
+) -> Result<Look, StoreError> {
     let before = now_millis();
     let database = store.clock().await?;
     let clocks = (before, database, now_millis());
-    let due = store.due_page(until, limits.0).await?;
+    let due = store.due_page(since, until, limits.0).await?;
     let recurring = store.recurring_due(until, limits.1).await?;
-    let waiting = if count { Some(store.schedules_waiting().await?) } else { None };
+    let waiting = if count { Some(store.schedules_waiting(since).await?) } else { None };
     Ok(Look { due, recurring, clocks, waiting })
 }
 

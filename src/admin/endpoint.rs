@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    AdminState, access::Operator, backlog, backup, certificates, events, log, problem::Problem, retention,
-    status,
+    AdminState, access::Operator, backlog, backup, certificates, events, history, log, problem::Problem,
+    retention, status,
 };
 use crate::{event::code, metrics};
 
@@ -29,6 +29,7 @@ pub(super) fn all(config: &mut web::ServiceConfig) {
         .configure(backlog::endpoints)
         .configure(events::endpoints)
         .configure(retention::endpoints)
+        .configure(history::endpoints)
         .configure(log::endpoints)
         .configure(backup::endpoints)
         .configure(certificates::endpoints)

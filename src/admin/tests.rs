@@ -71,6 +71,13 @@ impl LogControl for Dial {
 }
 
 #[async_trait::async_trait]
+impl Histories for Stub {
+    async fn page(&self, asked: AskedHistory) -> Result<Adopted, Fault> {
+        Ok(Adopted { first_start: asked.since, ..Adopted::default() })
+    }
+}
+
+#[async_trait::async_trait]
 impl Retention for Stub {
     async fn outlook(&self) -> Result<Outlook, Fault> {
         Ok(Outlook { looked: 7, complete: true, ..Outlook::default() })
@@ -164,6 +171,7 @@ impl World {
             log: Some(Arc::new(Dial::default())),
             certificates: Arc::new(Stub),
             retention: Arc::new(Stub),
+            history: Arc::new(Stub),
             backup,
         };
         let bound = bind(AdminConfig { addr: ([127, 0, 0, 1], 0).into() }).unwrap();

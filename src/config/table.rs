@@ -223,6 +223,12 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Connections to a database server that write; the embedded database has one"
     ),
     setting!(
+        "store.migrate",
+        store.migrate,
+        form::switch(),
+        "Whether the hub makes its tables and brings them up to date at its start; else it refuses a database that isn't, and `eventflow migrate up` does it"
+    ),
+    setting!(
         "mysql.host",
         mysql.host,
         optional form::host().or("(localhost)"),
@@ -453,6 +459,12 @@ pub(super) static SETTINGS: &[Setting] = &[
         npm("EVENTFLOW_HUB_SHEDULED_INTERVAL_DELAY", "ms"),
         npm("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "ms"),
     ]),
+    setting!(
+        "schedules.npm_overdue",
+        schedules.npm_overdue,
+        form::overdue(),
+        "Which schedules of npm run that were overdue when a hub first served the database: not longer than this, or all, or none; `eventflow adopt` lists and runs the others"
+    ),
     setting!(
         "collect.interval",
         collect.interval,

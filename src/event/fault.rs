@@ -170,6 +170,10 @@ pub mod code {
     pub const DB_IN_USE: &str = "E_EVENTFLOW_DB_IN_USE";
     /// The database has a newer schema than this program knows.
     pub const DB_SCHEMA_NEWER: &str = "E_EVENTFLOW_DB_SCHEMA_NEWER";
+    /// The database lacks migrations of this program, and the hub isn't to apply them.
+    pub const DB_SCHEMA_PENDING: &str = "E_EVENTFLOW_DB_SCHEMA_PENDING";
+    /// What a database holds can't be moved: the file is damaged, or the target isn't as it must be.
+    pub const TRANSFER: &str = "E_EVENTFLOW_TRANSFER";
     /// The data folder can't be made, read or written.
     pub const DATA_FOLDER: &str = "E_EVENTFLOW_DATA_FOLDER";
     /// A backup can't be made now, or not written where it was to go.

@@ -43,6 +43,25 @@ pub enum HubError {
         /// The folder.
         path: PathBuf,
     },
+    /// There is no database where one is to be read.
+    #[error(
+        "there is no database in {}: name the data folder of a hub that has run, or the URL of a database server",
+        path.display()
+    )]
+    NoDatabase {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A hub serves the database on a server.
+    #[error(
+        "the database {place} is served by the hub {hub}, which renews its lease: stop all hubs of it first"
+    )]
+    Served {
+        /// Which database, without its password.
+        place: String,
+        /// The hub's id.
+        hub: String,
+    },
     /// The address can't be listened on.
     #[error(
         "can't listen on {addr}: {source}: {}set `hub.internal_ip` and `hub.internal_port` to another address \
@@ -116,8 +135,8 @@ impl HubError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Folder { .. } | Self::NotAFolder { .. } => code::DATA_FOLDER,
-            Self::InUse { .. } => code::DB_IN_USE,
+            Self::Folder { .. } | Self::NotAFolder { .. } | Self::NoDatabase { .. } => code::DATA_FOLDER,
+            Self::InUse { .. } | Self::Served { .. } => code::DB_IN_USE,
             Self::Address { .. } => code::ADDRESS,
             Self::Store(error) => error.code(),
             Self::Pki(error) => error.code(),

@@ -23,6 +23,7 @@ use super::{
     drain::DrainOutcome,
     events::EventDesk,
     guardian::{Drain, Guardian, GuardianParts, InjectPanic},
+    history::{self, HistoryDesk},
     home::Home,
     inspect::Inspector,
     links::{clamp, connection_config, link_limits, live_hubs},
@@ -49,7 +50,7 @@ use crate::{
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
-    store::{self, HubRow, Store, StoreConfig},
+    store::{self, HubRow, Store, StoreConfig, StoreError},
     wire::{HubAddress, Welcome},
 };
 
@@ -178,7 +179,10 @@ async fn bring_up(
     let (exits, exited) = mpsc::unbounded_channel();
     let (gave_up, given_up) = mpsc::unbounded_channel();
     let life = Life::begin(ActorKind::Warden, 0, metrics.meter(ActorKind::Warden), exits.clone());
-    let parts = core_parts(&config, post, store, metrics, epoch, readiness, exits);
+    let mut parts = core_parts(&config, post, store, metrics, epoch, readiness, exits);
+    let overdue = config.schedules.npm_overdue.begin(store.first_start().await?.unwrap_or(0)).unwrap_or(0);
+    parts.scheduler.since = overdue;
+    history::announce(store, overdue).await?;
     let policies = parts.deliveries.policies.clone();
     let first = parts.make(0).await?;
     let arbiters = link_threads();
@@ -251,6 +255,12 @@ async fn bring_up(
             certificates: Arc::new(CertificateDesk { warden: warden.clone(), store: store.clone() }),
             backup: Arc::new(Backups::new(store.clone(), home.path(), readiness.subscribe())),
             retention: Arc::new(Lookout::new(id.clone(), store.clone(), policies)),
+            history: Arc::new(HistoryDesk {
+                core: cast.core.clone(),
+                store: store.clone(),
+                overdue,
+                data_bytes: clamp(config.limits.data_bytes),
+            }),
             log,
         };
         threshold.open(state)
@@ -275,8 +285,11 @@ async fn bring_up(
     Ok((Started { info, bundle, token, onlooker }, Running { guardian, door, gave_up: given_up }))
 }
 
-/// Whether a database server is as it must be, or should.
+/// Whether the database is as it must be, and a server as it should.
 async fn examine(config: &HubConfig, store: &Store) -> Result<(), HubError> {
+    if store.is_import_unfinished().await? {
+        return Err(StoreError::ImportUnfinished.into());
+    }
     if store.is_on_server() && config.store.durability == Durability::Full && store.synchronous().await? < 2 {
         tracing::warn!(
             engine = store.engine_name(),
@@ -288,8 +301,13 @@ async fn examine(config: &HubConfig, store: &Store) -> Result<(), HubError> {
 }
 
 fn store_config(config: &HubConfig, home: &Home) -> Result<StoreConfig, HubError> {
-    Ok(StoreConfig {
-        place: home.place(config.server().as_ref())?,
+    Ok(store_config_at(config, home.place(config.server().as_ref())?))
+}
+
+/// The store's settings for a database at this place.
+pub fn store_config_at(config: &HubConfig, place: store::Place) -> StoreConfig {
+    StoreConfig {
+        place,
         durability: match config.store.durability {
             Durability::Full => store::Durability::Full,
             Durability::Relaxed => store::Durability::Relaxed,
@@ -301,7 +319,8 @@ fn store_config(config: &HubConfig, home: &Home) -> Result<StoreConfig, HubError
             NpmTimeZone::Utc => store::NpmTimeZone::Utc,
             NpmTimeZone::Server => store::NpmTimeZone::Server,
         },
-    })
+        migrate: config.store.migrate,
+    }
 }
 
 /// What certificates are issued with.
@@ -393,7 +412,7 @@ fn core_parts(
                 ..Policy::default()
             },
         },
-        scheduler: SchedulerConfig { poll: config.schedules.poll },
+        scheduler: SchedulerConfig { poll: config.schedules.poll, since: 0 },
         collector: CollectorConfig {
             hub,
             interval: config.collect.interval,

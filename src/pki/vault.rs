@@ -47,7 +47,8 @@ struct Inner {
     phrase: Secret,
     sealing: Sealing,
     salt: [u8; 16],
-    derived: Mutex<HashMap<Vec<u8>, Key>>,
+    /// By rounds and salt.
+    derived: Mutex<HashMap<(u32, Vec<u8>), Key>>,
 }
 
 /// One AES-GCM ciphertext, as its three columns hold it.
@@ -110,7 +111,8 @@ impl Vault {
         })
     }
 
-    /// Decrypts a row's private key and checks that it is that of the row's certificate.
+    /// Decrypts a row's private key and checks that it is that of the row's certificate. A row that was sealed with the
+    /// default number of rounds for another kind of database opens too: it was moved here.
     ///
     /// # Errors
     /// [`PkiError::Vault`] if the phrase is wrong, the row is damaged, or the key isn't the certificate's.
@@ -126,35 +128,36 @@ impl Vault {
 
     /// Derives for a salt now, so that [`Vault::open`] finds it done.
     pub fn prepare(&self, salt: &[u8]) {
-        self.derive(salt);
+        self.derive(self.0.sealing, salt);
     }
 
     /// Takes what becomes of a salt as given.
     #[cfg(test)]
     pub(super) fn remember(&self, salt: &[u8], key: &[u8]) {
         let key = Zeroizing::new(key.to_vec());
-        self.0.derived.lock().unwrap().insert(salt.to_vec(), key);
+        self.0.derived.lock().unwrap().insert((self.0.sealing.iterations, salt.to_vec()), key);
     }
 
-    fn derive(&self, salt: &[u8]) -> Key {
+    fn derive(&self, sealing: Sealing, salt: &[u8]) -> Key {
+        let place = (sealing.iterations, salt.to_vec());
         // A poisoned map is still a map of finished keys.
-        if let Some(key) = self.0.derived.lock().unwrap_or_else(PoisonError::into_inner).get(salt) {
+        if let Some(key) = self.0.derived.lock().unwrap_or_else(PoisonError::into_inner).get(&place) {
             return key.clone();
         }
         // Not under the lock: other salts are derived at the same time.
-        let key = self.0.sealing.derive(self.0.phrase.expose().as_bytes(), salt);
+        let key = sealing.derive(self.0.phrase.expose().as_bytes(), salt);
         let mut derived = self.0.derived.lock().unwrap_or_else(PoisonError::into_inner);
         if derived.len() >= REMEMBERED {
             derived.clear();
         }
-        derived.insert(salt.to_vec(), key.clone());
+        derived.insert(place, key.clone());
         key
     }
 
     fn encrypt(&self, id: &str, plain: &[u8]) -> Result<Sealed, PkiError> {
         let iv: [u8; 16] = random()?;
         let mut text = plain.to_vec();
-        let tag = self.0.sealing.cipher.encrypt(&self.derive(&self.0.salt), iv, &mut text);
+        let tag = self.0.sealing.cipher.encrypt(&self.derive(self.0.sealing, &self.0.salt), iv, &mut text);
         let tag = tag.ok_or_else(|| damaged(id, "it is too long to encrypt"))?;
         Ok(Sealed { text, iv: iv.to_vec(), tag: tag.to_vec() })
     }
@@ -178,8 +181,12 @@ impl Vault {
                 ),
             ));
         };
-        let mut plain = Zeroizing::new(text.to_vec());
-        let opened = self.0.sealing.cipher.decrypt(&self.derive(salt), iv, tag, &mut plain);
+        let open = |sealing: Sealing| {
+            let mut plain = Zeroizing::new(text.to_vec());
+            let opened = sealing.cipher.decrypt(&self.derive(sealing, salt), iv, tag, &mut plain);
+            opened.map(|()| plain)
+        };
+        let opened = open(self.0.sealing).or_else(|| open(self.0.sealing.elsewhere()?));
         opened.ok_or_else(|| {
             damaged(
                 &row.id,
@@ -190,8 +197,7 @@ impl Vault {
                     self.0.sealing
                 ),
             )
-        })?;
-        Ok(plain)
+        })
     }
 }
 

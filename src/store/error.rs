@@ -184,6 +184,35 @@ pub enum StoreError {
         /// The first unknown migration.
         migration: String,
     },
+    /// The database's tables aren't up to date, and nobody is to change them unasked.
+    #[error(
+        "the database {place} lacks {} of this version's migrations, from `{}` on: apply them by `eventflow migrate up`; a \
+         hub does so at its start, unless `store.migrate` is false", pending.len(),
+        pending.first().map_or("", String::as_str)
+    )]
+    SchemaPending {
+        /// Which database.
+        place: String,
+        /// What is to be applied, oldest first.
+        pending: Vec<String>,
+    },
+    /// The database is the target of an import that isn't over.
+    #[error(
+        "an import into this database isn't over: run the same `eventflow import` again, which goes on where it was, or \
+         begin anew with an empty database"
+    )]
+    ImportUnfinished,
+    /// The target of an import holds something already.
+    #[error(
+        "the database isn't empty, its table {table} has {rows} rows: name one that holds nothing, since what is imported \
+         isn't mixed with anything else"
+    )]
+    NotEmpty {
+        /// The first table with rows.
+        table: String,
+        /// How many.
+        rows: u64,
+    },
     /// The data folder or the database file can't be made or used.
     #[error("can't {action} {}: {source}: check that the folder exists and that this user may write to it", path.display())]
     Folder {
@@ -300,6 +329,8 @@ impl StoreError {
             Self::HubElsewhere { .. } => code::DB_IN_USE,
             Self::TimeZone { .. } => code::INVALID_CONFIG,
             Self::SchemaNewer { .. } => code::DB_SCHEMA_NEWER,
+            Self::SchemaPending { .. } => code::DB_SCHEMA_PENDING,
+            Self::ImportUnfinished | Self::NotEmpty { .. } => code::TRANSFER,
             Self::Folder { .. } => code::DATA_FOLDER,
             Self::Damaged { .. } | Self::Refused { .. } => code::DB_FAULT,
         }

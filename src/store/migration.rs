@@ -16,8 +16,8 @@ mod m20261205_000001_adoption;
 mod npm;
 mod shape;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, DynIden, TransactionTrait};
-use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait, sea_query::IntoIden};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, DynIden, IntoDatabaseExecutor, TransactionTrait};
+use sea_orm_migration::{MigrationTrait, MigratorTrait, SchemaManager, async_trait, sea_query::IntoIden};
 
 use super::{
     StoreError,
@@ -66,11 +66,97 @@ impl MigratorTrait for Migrator {
     }
 }
 
+/// A migration that was applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// Its name.
+    pub name: String,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// False: a newer version has applied it, and this one doesn't know it.
+    pub known: bool,
+}
+
+/// How the tables of a database stand to this version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MigrationStatus {
+    /// What was applied, oldest first.
+    pub applied: Vec<Applied>,
+    /// What isn't yet, in the order in which it is to be.
+    pub pending: Vec<String>,
+    /// Tables of the npm stack that are there, by their names.
+    pub npm_tables: Vec<String>,
+}
+
+impl MigrationStatus {
+    /// The first migration that this version doesn't know.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&Applied> {
+        self.applied.iter().find(|applied| !applied.known)
+    }
+}
+
+/// The tables that the npm stack has too.
+const NPM_TABLES: [&str; 8] =
+    ["certificate", "event", "event_cpid", "event_eid", "event_published", "event_scheduled", "hub", "log"];
+
+/// The name of the last migration of this version.
+pub(super) fn latest() -> String {
+    Migrator::migrations().last().map(|last| last.name().to_owned()).unwrap_or_default()
+}
+
+/// Of a database that isn't there yet.
+pub(super) fn none_applied() -> MigrationStatus {
+    let pending = Migrator::migrations().iter().map(|migration| migration.name().to_owned()).collect();
+    MigrationStatus { pending, ..MigrationStatus::default() }
+}
+
+/// How the tables stand. Nothing is changed.
+pub(super) async fn status(db: Db<'_>) -> Result<MigrationStatus, StoreError> {
+    let look = async {
+        let manager = SchemaManager::new(db);
+        let db = manager.get_connection();
+        let mut npm_tables = Vec::new();
+        for table in NPM_TABLES {
+            if manager.has_table(table).await? {
+                npm_tables.push(table.to_owned());
+            }
+        }
+        let known: Vec<String> =
+            Migrator::migrations().iter().map(|migration| migration.name().to_owned()).collect();
+        let mut applied = Vec::new();
+        if manager.has_table("v1_migration").await? {
+            let sql = "SELECT version, applied_at FROM v1_migration ORDER BY version";
+            for row in db.rows(sql, Vec::new()).await? {
+                let name: String = row.try_get_by_index(0)?;
+                let at = row.try_get_by_index::<i64>(1)?.saturating_mul(1_000);
+                applied.push(Applied { known: known.contains(&name), name, at });
+            }
+        }
+        let is_pending = |name: &String| applied.iter().all(|applied| applied.name != *name);
+        let pending = known.iter().filter(|name| is_pending(name)).cloned().collect();
+        Ok(MigrationStatus { applied, pending, npm_tables })
+    };
+    look.await.map_err(refused("say which migrations it has"))
+}
+
+/// Refuses a database that isn't up to date, or newer. Nothing is changed.
+pub(super) async fn demand(db: Db<'_>, place: &str) -> Result<(), StoreError> {
+    let status = status(db).await?;
+    if let Some(newer) = status.unknown() {
+        return Err(StoreError::SchemaNewer { place: place.to_owned(), migration: newer.name.clone() });
+    }
+    if status.pending.is_empty() {
+        return Ok(());
+    }
+    Err(StoreError::SchemaPending { place: place.to_owned(), pending: status.pending })
+}
+
 /// Applies what is missing, all or nothing; refuses a database with migrations that we don't know.
 pub(super) async fn run(writer: &Writer, place: &str) -> Result<(), StoreError> {
     let refused = refused(ACTION);
     let transaction = writer.begin().await.map_err(&refused)?;
-    let migrated = migrate(transaction.db().into(), place).await;
+    let migrated = migrate(transaction.db(), place).await;
     match migrated {
         Ok(()) => transaction.commit().await.map_err(refused),
         Err(error) => {
@@ -93,7 +179,7 @@ pub(super) async fn run_on_server(
             let transaction = connection.begin().await.map_err(&refused)?;
             let sql = format!("SELECT pg_advisory_xact_lock({POSTGRES_LOCK})");
             transaction.execute_unprepared(&sql).await.map_err(&refused)?;
-            migrate((&transaction).into(), &url.to_string()).await?;
+            migrate(&transaction, &url.to_string()).await?;
             transaction.commit().await.map_err(refused)
         }
         _ => {
@@ -104,7 +190,7 @@ pub(super) async fn run_on_server(
                 let waited = "another program is at it, and doesn't come to an end";
                 return Err(refused(DbErr::Custom(waited.to_owned())));
             }
-            let migrated = migrate(connection.into(), &url.to_string()).await;
+            let migrated = migrate(connection, &url.to_string()).await;
             // It goes with the connection at the latest.
             let _ = connection.execute_unprepared(&format!("DO RELEASE_LOCK('{MYSQL_LOCK}')")).await;
             migrated
@@ -112,13 +198,18 @@ pub(super) async fn run_on_server(
     }
 }
 
-async fn migrate(db: Db<'_>, place: &str) -> Result<(), StoreError> {
+async fn migrate<'c>(db: impl IntoDatabaseExecutor<'c> + Copy, place: &str) -> Result<(), StoreError> {
     let refused = refused(ACTION);
     let known = Migrator::migrations();
-    let applied = Migrator::get_migration_models(&db).await.map_err(&refused)?;
+    let asked = db.into_database_executor();
+    let applied = Migrator::get_migration_models(&asked).await.map_err(&refused)?;
     let unknown = applied.into_iter().find(|row| known.iter().all(|known| known.name() != row.version));
-    match unknown {
-        Some(row) => Err(StoreError::SchemaNewer { place: place.to_owned(), migration: row.version }),
-        None => Migrator::up(db, None).await.map_err(refused),
+    if let Some(row) = unknown {
+        return Err(StoreError::SchemaNewer { place: place.to_owned(), migration: row.version });
     }
+    for migration in Migrator::get_pending_migrations(&asked).await.map_err(&refused)? {
+        tracing::info!(migration = migration.name(), "the database's tables are brought up to date");
+        Migrator::up(db, Some(1)).await.map_err(&refused)?;
+    }
+    Ok(())
 }

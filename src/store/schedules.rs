@@ -51,13 +51,18 @@ pub(super) fn rounded_up(due: i64) -> Value {
 }
 
 impl Store {
-    /// What is due until this moment, itself included, and hasn't run: at most `limit`, those that are due first. Besides:
-    /// whether there is more.
+    /// What is due from `since` on until this moment, itself included, and hasn't run: at most `limit`, those that are due
+    /// first. Besides: whether there is more. What lies before `since` was left by npm.
     ///
     /// # Errors
     /// Whatever the database says.
-    pub async fn due_page(&self, until: i64, limit: usize) -> Result<(Vec<Due>, bool), StoreError> {
-        let (sql, values) = due_query(until, limit.saturating_add(1));
+    pub async fn due_page(
+        &self,
+        since: i64,
+        until: i64,
+        limit: usize,
+    ) -> Result<(Vec<Due>, bool), StoreError> {
+        let (sql, values) = due_query(since, until, limit.saturating_add(1));
         let read = async {
             let rows = self.readers.rows(sql, values).await?;
             let due = |row: &QueryResult| {
@@ -73,14 +78,14 @@ impl Store {
         read.await.map_err(refused("read what is due"))
     }
 
-    /// How many schedules haven't run. This reads a whole index.
+    /// How many schedules from `since` on haven't run. This reads a whole index.
     ///
     /// # Errors
     /// Whatever the database says.
-    pub async fn schedules_waiting(&self) -> Result<u64, StoreError> {
-        let sql = "SELECT count(*) FROM event_scheduled WHERE executed IS NULL";
+    pub async fn schedules_waiting(&self, since: i64) -> Result<u64, StoreError> {
+        let sql = "SELECT count(*) FROM event_scheduled WHERE executed IS NULL AND scheduled >= ?";
         let count = async {
-            match self.readers.row(sql, Vec::new()).await? {
+            match self.readers.row(sql, vec![time::value(since)]).await? {
                 Some(row) => row.try_get_by_index(0).map(unsigned),
                 None => Ok(0),
             }
@@ -124,17 +129,17 @@ impl Store {
 
 /// By the condition of the index `event_scheduled_open`. `scheduled` is `due` rounded up: in its order, only the rows of
 /// one second are to be sorted by `due`.
-pub(super) fn due_query(until: i64, limit: usize) -> (String, Vec<Value>) {
+pub(super) fn due_query(since: i64, until: i64, limit: usize) -> (String, Vec<Value>) {
     let sql = format!(
         "SELECT s.event_id, {DUE}, @bytes(e.data) FROM event_scheduled s \
          JOIN event e ON e.id = s.event_id LEFT JOIN v1_schedule v ON v.event_id = s.event_id \
-         WHERE s.executed IS NULL AND s.scheduled <= ? AND {DUE} <= ? \
+         WHERE s.executed IS NULL AND s.scheduled >= ? AND s.scheduled <= ? AND {DUE} <= ? \
          ORDER BY s.scheduled, 2, s.event_id LIMIT ?"
     );
     let until = until.min(MAX_DUE);
     // Others may write decimals too, which sort behind their second: `due` has the last word.
     let second = rounded_up(until.saturating_add(1_000));
-    (sql, vec![second, until.into(), signed(limit as u64).into()])
+    (sql, vec![time::value(since), second, until.into(), signed(limit as u64).into()])
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use super::{
     Store, StoreConfig, StoreError,
     damage::Damage,
     engine::{Ask, Engine, number},
-    migration,
+    migration::{self, MigrationStatus},
     readers::Readers,
     sql::{Class, refused},
     writer,
@@ -56,7 +56,10 @@ pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store,
     if url.is_mysql() {
         zone::check(&first, url, config.npm_time_zone).await?;
     }
-    migration::run_on_server(&first, url).await?;
+    match config.migrate {
+        true => migration::run_on_server(&first, url).await?,
+        false => migration::demand((&first).into(), &url.to_string()).await?,
+    }
     let writer = pool(url, config.writers.max(WRITERS)).await.map_err(|error| explain(error, url))?;
     let readers = pool(url, config.readers.max(1)).await.map_err(|error| explain(error, url))?;
     let writer =
@@ -69,6 +72,15 @@ pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store,
         renewed: Arc::default(),
         file: None,
     })
+}
+
+/// How the tables of a database stand; nothing is made or changed.
+pub(super) async fn status(url: &ServerUrl) -> Result<MigrationStatus, StoreError> {
+    let connection = pool(url, 1).await.map_err(|error| explain(error, url))?;
+    let status = migration::status((&connection).into()).await;
+    // The server ends what we don't.
+    let _ = connection.close_by_ref().await;
+    status
 }
 
 /// Connections to the server, all of them with our settings.

@@ -23,7 +23,7 @@ use super::{
     Durability, Store, StoreConfig, StoreError,
     damage::Damage,
     engine::Ask,
-    migration,
+    migration::{self, MigrationStatus},
     readers::Readers,
     sql::{Script, primary_code, refused},
     writer,
@@ -68,7 +68,12 @@ pub(super) async fn open(config: &StoreConfig, file: Option<&Path>) -> Result<St
 
     let connection = pool(1, options.clone().pragma("cache_size", WRITER_CACHE)).await;
     let mut writer = Writer::new(connection.map_err(|error| explain(error, file))?);
-    migration::run(&writer, &config.place.to_string()).await.map_err(|error| match error {
+    let place = config.place.to_string();
+    let migrated = match config.migrate {
+        true => migration::run(&writer, &place).await,
+        false => migration::demand(writer.turn().await.db().into(), &place).await,
+    };
+    migrated.map_err(|error| match error {
         // A damaged file may show itself only here.
         StoreError::Corrupt { source } => explain(source, file),
         error => error,
@@ -100,6 +105,20 @@ pub(super) async fn open(config: &StoreConfig, file: Option<&Path>) -> Result<St
         renewed: Arc::default(),
         file: file.map(Into::into),
     })
+}
+
+/// How the tables of a database stand; nothing is made or changed. A hub may be at work on it.
+pub(super) async fn status(file: &Path) -> Result<MigrationStatus, StoreError> {
+    if !file.exists() {
+        return Ok(migration::none_applied());
+    }
+    let options =
+        SqliteConnectOptions::new().filename(file).create_if_missing(false).busy_timeout(BUSY_TIMEOUT);
+    let connection = pool(1, options).await.map_err(|error| explain(error, Some(file)))?;
+    let status = migration::status((&connection).into()).await;
+    // A failed close leaves nothing to do.
+    let _ = connection.close_by_ref().await;
+    status
 }
 
 async fn pool(connections: u32, options: SqliteConnectOptions) -> Result<DatabaseConnection, DbErr> {

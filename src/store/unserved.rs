@@ -23,11 +23,11 @@ pub struct Unserved {
 }
 
 /// Where to go on after a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct UnservedKey {
     /// As the database has it.
-    published: String,
-    id: String,
+    pub(super) published: String,
+    pub(super) id: String,
 }
 
 /// A part of what nobody has.

@@ -45,6 +45,8 @@ fn every_file_that_a_document_links_to_is_there() {
         "CONTRIBUTING.md",
         "docs/client.md",
         "docs/commands/README.md",
+        "docs/databases.md",
+        "docs/migrating-from-npm.md",
         "docs/semantics.md",
         "docs/operations.md",
         "docs/performance.md",
@@ -60,6 +62,56 @@ fn every_file_that_a_document_links_to_is_there() {
             assert!(path.exists(), "{name} links to {target}, which isn't there");
         }
     }
+}
+
+/// Whoever follows the way from npm by hand finds each command, setting, variable and number that it names.
+#[test]
+fn what_the_way_from_npm_names_is_there() {
+    let page = file("docs/migrating-from-npm.md");
+    let (settings, numbers) = (file("docs/configuration.md"), file("docs/operations.md"));
+    let mut seen = [0; 4];
+    let spans = page.split('`').skip(1).step_by(2).filter(|span| !span.contains('\n'));
+    for command in blocks(&page, "sh").iter().flat_map(|block| block.lines()).chain(spans) {
+        let mut words = command.split_whitespace();
+        if words.next() != Some("eventflow") {
+            continue;
+        }
+        let words: Vec<&str> =
+            words.take_while(|word| word.starts_with(|c: char| c.is_ascii_lowercase())).collect();
+        let name = |count: usize| format!("docs/commands/{}.md", words[..count].join("-"));
+        let path = (1..=words.len().min(2)).rev().map(name);
+        let found =
+            path.map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).find(|path| path.exists());
+        let found = found.unwrap_or_else(|| panic!("there is no command as in `{command}`"));
+        let manual = std::fs::read_to_string(found).unwrap();
+        for flag in command.split_whitespace().filter(|word| word.starts_with("--")) {
+            assert!(manual.contains(flag), "`{command}`: there is no {flag}");
+        }
+        seen[0] += 1;
+    }
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    for name in page.split(|c| !word(c)).map(|name| name.trim_end_matches('.')) {
+        let key = name.strip_prefix("EVENTFLOW_").map(|rest| {
+            let (room, key) = rest.split_once('_').unwrap_or((rest, ""));
+            format!("`{}.{}`", room.to_ascii_lowercase(), key.to_ascii_lowercase())
+        });
+        if let Some(key) = key {
+            assert!(settings.contains(&format!("`{name}`")) || settings.contains(&key), "there is no {name}");
+            seen[1] += 1;
+        } else if name.starts_with("eventflow_") {
+            assert!(numbers.contains(name), "there is no metric {name}");
+            seen[2] += 1;
+        }
+    }
+    let rooms = ["store.", "schedules.", "collect.", "certificates.", "mysql.", "hub."];
+    let spans = page.split('`').skip(1).step_by(2);
+    for key in
+        spans.filter(|span| span.split(' ').count() == 1 && rooms.iter().any(|room| span.starts_with(room)))
+    {
+        assert!(settings.contains(&format!("`{key}`")), "there is no setting {key}");
+        seen[3] += 1;
+    }
+    assert!(seen.iter().all(|count| *count > 3), "{seen:?}");
 }
 
 #[test]

@@ -90,38 +90,49 @@ impl Desk {
         Ok(ids.into_iter().map(fate).collect())
     }
 
-    async fn take(&self, mut events: Vec<Unserved>) -> Result<Vec<(EventId, Fate)>, Fault> {
-        let mut fates = Vec::with_capacity(events.len());
-        // The next piece is the last one.
-        let mut pieces = Vec::new();
-        while !events.is_empty() {
-            let rest = events.split_off(fitting(&events));
-            pieces.push(std::mem::replace(&mut events, rest));
-        }
-        pieces.reverse();
-        while let Some(mut piece) = pieces.pop() {
-            let (done, answer) = oneshot::channel();
-            let ids: Vec<EventId> = piece.iter().map(|event| event.id.clone()).collect();
-            let bytes = piece.iter().map(|event| event.bytes).sum();
-            self.journal.signal(Collect { events: ids, bytes, data_bytes: self.data_bytes, done });
-            // A journal that is gone is part of a core that restarts.
-            match answer.await.map_err(|_| draining())? {
-                Ok(taken) => fates.extend(taken),
-                Err(fault) if fault.is_retryable() => return Err(fault),
-                // A row that can't be read at all spoils its whole piece: it is found by halves.
-                Err(_) if piece.len() > 1 => {
-                    let rest = piece.split_off(piece.len() / 2);
-                    pieces.extend([rest, piece]);
-                }
-                Err(fault) => {
-                    let spoilt =
-                        piece.into_iter().map(|event| (event.id, Fate::Invalid(fault.message.clone())));
-                    fates.extend(spoilt);
-                }
+    async fn take(&self, events: Vec<Unserved>) -> Result<Vec<(EventId, Fate)>, Fault> {
+        take(&self.journal, self.data_bytes, events).await
+    }
+}
+
+/// Has these taken by the journal, in their order and in pieces; what became of each.
+///
+/// # Errors
+/// If the journal is gone, or the database is in trouble: what was taken by then stays taken.
+pub async fn take(
+    journal: &Handle<Journal>,
+    data_bytes: usize,
+    mut events: Vec<Unserved>,
+) -> Result<Vec<(EventId, Fate)>, Fault> {
+    let mut fates = Vec::with_capacity(events.len());
+    // The next piece is the last one.
+    let mut pieces = Vec::new();
+    while !events.is_empty() {
+        let rest = events.split_off(fitting(&events));
+        pieces.push(std::mem::replace(&mut events, rest));
+    }
+    pieces.reverse();
+    while let Some(mut piece) = pieces.pop() {
+        let (done, answer) = oneshot::channel();
+        let ids: Vec<EventId> = piece.iter().map(|event| event.id.clone()).collect();
+        let bytes = piece.iter().map(|event| event.bytes).sum();
+        journal.signal(Collect { events: ids, bytes, data_bytes, done });
+        // A journal that is gone is part of a core that restarts.
+        match answer.await.map_err(|_| draining())? {
+            Ok(taken) => fates.extend(taken),
+            Err(fault) if fault.is_retryable() => return Err(fault),
+            // A row that can't be read at all spoils its whole piece: it is found by halves.
+            Err(_) if piece.len() > 1 => {
+                let rest = piece.split_off(piece.len() / 2);
+                pieces.extend([rest, piece]);
+            }
+            Err(fault) => {
+                let spoilt = piece.into_iter().map(|event| (event.id, Fate::Invalid(fault.message.clone())));
+                fates.extend(spoilt);
             }
         }
-        Ok(fates)
     }
+    Ok(fates)
 }
 
 /// How many of the first fit into one transaction.

@@ -6,6 +6,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use eventflow::{event::code, wire::HubAddress};
 
 use crate::{
+    adopt::Adopt,
     association::{Associate, Dissociate},
     backlog,
     backup::Backup,
@@ -206,6 +207,13 @@ pub(crate) enum Command {
     Dead(Dead),
     Backup(Backup),
     Bench(Bench),
+    Adopt(Adopt),
+    #[cfg(feature = "hub")]
+    Export(crate::moving::Export),
+    #[cfg(feature = "hub")]
+    Import(crate::moving::Import),
+    #[cfg(feature = "hub")]
+    Migrate(crate::migrate::Migrate),
     Cert(Cert),
     Hub(Hub),
     Completions(Completions),
@@ -240,10 +248,15 @@ impl Command {
             Self::Group(group) => (false, Some(group.timeout())),
             Self::Dead(dead) => (false, Some(dead.timeout())),
             Self::Cert(_) | Self::Bench(_) => (false, None),
+            #[cfg(feature = "hub")]
+            Self::Export(_) | Self::Import(_) | Self::Migrate(_) => (false, None),
             // They need no link.
-            Self::Backup(_) | Self::Hub(_) | Self::Completions(_) | Self::Man(_) | Self::Docs(_) => {
-                (false, None)
-            }
+            Self::Backup(_)
+            | Self::Adopt(_)
+            | Self::Hub(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Docs(_) => (false, None),
         };
         let deadline = given.unwrap_or(Duration::from_secs(if lasting { 15 } else { 5 }));
         timeout.map_or(deadline, |timeout| deadline.min(timeout))

@@ -1,6 +1,7 @@
 //! The command line client.
 
 mod admin;
+mod adopt;
 mod arguments;
 mod association;
 mod backlog;
@@ -11,6 +12,8 @@ mod commands;
 mod confirm;
 mod connect;
 mod consume;
+#[cfg(feature = "hub")]
+mod database;
 mod dead;
 mod delete;
 mod end;
@@ -22,6 +25,10 @@ mod hub;
 mod legible;
 mod log;
 mod manual;
+#[cfg(feature = "hub")]
+mod migrate;
+#[cfg(feature = "hub")]
+mod moving;
 mod ndjson;
 mod nudge;
 mod output;
@@ -115,6 +122,13 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Dead(arguments) => dead::run(arguments, link()?, printer, stop).await,
         Command::Backup(arguments) => backup::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Bench(arguments) => bench::run(arguments, link, printer, stop).await,
+        #[cfg(feature = "hub")]
+        Command::Export(arguments) => moving::export(arguments, &cli.link.data_folder, printer, stop).await,
+        #[cfg(feature = "hub")]
+        Command::Import(arguments) => moving::import(arguments, &cli.link.data_folder, printer, stop).await,
+        #[cfg(feature = "hub")]
+        Command::Migrate(arguments) => migrate::run(arguments, &cli.link.data_folder, printer).await,
+        Command::Adopt(arguments) => adopt::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Cert(arguments) => cert::run(arguments, &cli.link.data_folder, link, printer, stop).await,
         Command::Hub(arguments) => hub::run(arguments, &cli.link.data_folder, printer, stop).await,
         Command::Completions(arguments) => manual::completions(&arguments, printer),
@@ -129,7 +143,7 @@ fn start_log(verbose: bool) {
     let filter = EnvFilter::new(if verbose {
         "warn,eventflow=info"
     } else {
-        "warn,eventflow::spoke=off,eventflow::pki::tls=off"
+        "warn,eventflow::spoke=off,eventflow::pki::tls=off,eventflow::store::migration=info"
     });
     let log = tracing_subscriber::fmt()
         .with_writer(io::stderr)

@@ -15,7 +15,7 @@ fn npms_rows_open_with_the_phrase_alone() {
         vault.prepare(&row.key_salt);
     });
     let known = npm::derived();
-    for (salt, key) in vault.0.derived.lock().unwrap().iter() {
+    for ((_, salt), key) in vault.0.derived.lock().unwrap().iter() {
         let (_, other) = known.iter().find(|(known, _)| known == salt).unwrap();
         assert_eq!(**key, *other, "another program derives the same");
     }

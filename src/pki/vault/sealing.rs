@@ -11,7 +11,7 @@ use aes_gcm::{
 use ring::pbkdf2;
 use zeroize::Zeroizing;
 
-use super::DEFAULT_ITERATIONS;
+use super::{DEFAULT_ITERATIONS, GENERATED_PHRASE_ITERATIONS};
 
 /// How rows are sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +114,16 @@ impl Cipher {
 }
 
 impl Sealing {
+    /// How a database of the other kind is sealed by default, if this one is by its own: an embedded one, or a server's.
+    pub(super) fn elsewhere(self) -> Option<Self> {
+        let iterations = match self.iterations {
+            GENERATED_PHRASE_ITERATIONS => DEFAULT_ITERATIONS,
+            DEFAULT_ITERATIONS => GENERATED_PHRASE_ITERATIONS,
+            _ => return None,
+        };
+        Some(Self { iterations, ..self })
+    }
+
     /// The cipher's key of a phrase and a salt.
     pub(super) fn derive(&self, phrase: &[u8], salt: &[u8]) -> Zeroizing<Vec<u8>> {
         let hash = match self.hash {

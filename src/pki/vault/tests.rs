@@ -53,6 +53,18 @@ async fn a_wrong_phrase_is_a_sentence() {
     }
 }
 
+/// Rows that were moved between an embedded database and a server's, each with the rounds that are its default.
+#[tokio::test]
+async fn rows_of_a_database_of_the_other_kind_open() {
+    let phrase = || Secret::new("a phrase for tests");
+    let embedded = Vault::new(phrase(), GENERATED_PHRASE_ITERATIONS).unwrap();
+    let served = Vault::new(phrase(), DEFAULT_ITERATIONS).unwrap();
+    let (row, key) = sealed(&embedded).await;
+    assert_eq!(served.open(&row).unwrap(), key);
+    let (row, key) = sealed(&served).await;
+    assert_eq!(embedded.open(&row).unwrap(), key);
+}
+
 #[tokio::test]
 async fn every_way_to_seal_opens_in_that_way_alone() {
     let ciphers = [Cipher::Aes128Gcm, Cipher::Aes192Gcm, Cipher::Aes256Gcm];

@@ -47,6 +47,11 @@ fn before(example: &str) -> &'static [&'static str] {
             &["eventflow cert issue --id KEEN-WREN-MX000002.EVENTFLOW-SPOKE --out other.toml"]
         }
         ["wait", _] => &["eventflow publish orders paid --pid order-1"],
+        ["export", _] => &["eventflow migrate up --database ./eventflow-data"],
+        ["import", _] => &[
+            "eventflow migrate up --database ./eventflow-data",
+            "eventflow export --from ./eventflow-data eventflow.ndjson",
+        ],
         ["group", "show" | "seek" | "purge" | "remove"] => &["eventflow group set billing --max-attempts 8"],
         ["group", "unbind"] => &["eventflow consume orders created --group billing --timeout 1s --exec true"],
         ["dead", _] => &[

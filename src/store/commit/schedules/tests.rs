@@ -108,7 +108,7 @@ async fn one_that_takes_anothers_place_does_both_or_nothing_and_once() {
     assert_eq!(words(&store, vec![b()]).await, ["new"]);
     assert_eq!(words(&store, vec![b(), b()]).await, ["duplicate", "duplicate"], "said again");
     assert_eq!(waiting().await, ["b"]);
-    assert_eq!(store.schedules_waiting().await.unwrap(), 1);
+    assert_eq!(store.schedules_waiting(0).await.unwrap(), 1);
 
     // Its own place, with another time and other content; and in one batch with what it takes the place of.
     assert_eq!(words(&store, vec![instead("b", schedule("b", due + 2))]).await, ["new"]);
@@ -150,7 +150,7 @@ async fn nothing_runs_before_its_time_by_the_clock_of_the_database() {
     store.commit(vec![schedule("soon", now() + 60_000), schedule("past", now() - 1)]).await;
     assert_eq!(words(&store, vec![run_due(&[("soon", 1), ("past", 2)])]).await, ["past:2 "]);
     assert_eq!(state(&store, "soon").await, "scheduled");
-    assert_eq!(store.schedules_waiting().await.unwrap(), 1);
+    assert_eq!(store.schedules_waiting(0).await.unwrap(), 1);
 }
 
 #[tokio::test]
@@ -313,13 +313,13 @@ async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_d
 
     let store = file(&config).await;
     assert_eq!(state(&store, "e").await, "scheduled");
-    assert_eq!(store.due_page(now(), 9).await.unwrap().0.len(), 1);
+    assert_eq!(store.due_page(0, now(), 9).await.unwrap().0.len(), 1);
     assert_eq!(words(&store, vec![run_due(&[("e", 8)])]).await, ["e:8 "]);
     // And here: nobody was told.
     store.close().await;
 
     let store = file(&config).await;
-    assert!(store.due_page(now(), 9).await.unwrap().0.is_empty());
+    assert!(store.due_page(0, now(), 9).await.unwrap().0.is_empty());
     assert_eq!(words(&store, vec![run_due(&[("e", 9)])]).await, [""]);
     assert_eq!(open_page(&store, 0, 9, 9_999).await.0[0].seq, 8, "consumers get it all the same");
 }

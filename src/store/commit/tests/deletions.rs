@@ -120,7 +120,7 @@ async fn what_waits_for_its_time_is_in_no_log_and_stays_when_one_goes() {
         [("published", false)]
     );
     assert!(deleted(one(&store, delete(log_of("order-1"), 10)).await).gone.is_empty(), "nothing is left");
-    assert_eq!(store.schedules_waiting().await.unwrap(), 1);
+    assert_eq!(store.schedules_waiting(0).await.unwrap(), 1);
 
     sql(&store, "UPDATE event_scheduled SET executed = '2026-01-01 00:00:00'").await;
     let gone = deleted(one(&store, delete(log_of("order-1"), 10)).await).gone;

@@ -278,6 +278,9 @@ pub struct GroupsSettings {
 pub struct ScheduleSettings {
     /// How often the database is looked at for what others put there.
     pub poll: Duration,
+    /// What the npm stack scheduled and nobody ran is run if it was due at most so long before a hub of ours first served
+    /// the database; what was due earlier is left alone.
+    pub npm_overdue: Keep,
 }
 
 /// Events that applications put into the database in transactions of their own.
@@ -320,7 +323,7 @@ impl Default for HubConfig {
                 delay: Duration::from_secs(1),
                 max_delay: Duration::from_secs(300),
             },
-            schedules: ScheduleSettings { poll: Duration::from_secs(1) },
+            schedules: ScheduleSettings { poll: Duration::from_secs(1), npm_overdue: Keep::For(DAY) },
             collect: CollectSettings { interval: Duration::from_secs(5), age: Duration::from_secs(10) },
         }
     }

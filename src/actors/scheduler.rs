@@ -33,6 +33,8 @@ use crate::{
 pub struct SchedulerConfig {
     /// How often the database is read: so late is seen what others put there.
     pub poll: Duration,
+    /// How long before the first start of a hub of ours what the npm stack scheduled may have been due; none: however long.
+    pub npm_overdue: Option<Duration>,
 }
 
 /// What is kept in memory, read at once and run at once. Of data 4 MiB in one transaction; one event always fits.
@@ -223,7 +225,7 @@ impl Scheduler {
         if count {
             self.counted = Some(at);
         }
-        let look = look(self.store.clone(), until, limits, count);
+        let look = look(self.store.clone(), until, limits, self.config.npm_overdue, count);
         ctx.spawn(look.into_actor(self).map(|look, scheduler, ctx| scheduler.looked(look, ctx)));
     }
 
@@ -277,11 +279,17 @@ fn settle<Id: Clone + Ord + std::hash::Hash>(
     }
 }
 
-async fn look(store: Store, until: i64, limits: (usize, usize), count: bool) -> Result<Look, StoreError> {
+async fn look(
+    store: Store,
+    until: i64,
+    limits: (usize, usize),
+    npm_overdue: Option<Duration>,
+    count: bool,
+) -> Result<Look, StoreError> {
     let before = now_millis();
     let database = store.clock().await?;
     let clocks = (before, database, now_millis());
-    let due = store.due_page(until, limits.0).await?;
+    let due = store.due_page(until, npm_overdue, limits.0).await?;
     let recurring = store.recurring_due(until, limits.1).await?;
     let waiting = if count { Some(store.schedules_waiting().await?) } else { None };
     Ok(Look { due, recurring, clocks, waiting })

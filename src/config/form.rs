@@ -178,6 +178,21 @@ pub(super) fn never() -> Form<Keep> {
     form("DURATION|never", read, show)
 }
 
+/// How long overdue something may be: `all` has no limit, `none` is nothing at all.
+pub(super) fn overdue() -> Form<Keep> {
+    let read = |text: &str| match text {
+        "all" => Ok(Keep::Forever),
+        "none" => Ok(Keep::For(Duration::ZERO)),
+        text => read_duration(text).map(Keep::For).map_err(|error| format!("{error}, or `all`, or `none`")),
+    };
+    let show = |keep: &Keep| match keep {
+        Keep::Forever => "all".to_owned(),
+        Keep::For(Duration::ZERO) => "none".to_owned(),
+        Keep::For(time) => show_duration(*time),
+    };
+    form("DURATION|all|none", read, show)
+}
+
 const DURABILITIES: &[(&str, Durability)] = &[("full", Durability::Full), ("relaxed", Durability::Relaxed)];
 
 pub(super) fn durability() -> Form<Durability> {

@@ -454,6 +454,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         npm("EVENTFLOW_HUB_SCHEDULED_INTERVAL_DELAY", "ms"),
     ]),
     setting!(
+        "schedules.npm_overdue",
+        schedules.npm_overdue,
+        form::overdue(),
+        "Schedules that npm hubs never ran are run if they were due at most so long before a hub of ours first served \
+         the database (MySQL, MariaDB)"
+    ),
+    setting!(
         "collect.interval",
         collect.interval,
         form::duration().within(TEN_MS, HOUR),

@@ -45,7 +45,7 @@ use crate::{
         warden::{Commission, Office, OwnConfig, Warden},
     },
     admin::{AdminState, LogControl},
-    config::{Durability, HubConfig, LimitSettings, NpmTimeZone},
+    config::{Durability, HubConfig, Keep, LimitSettings, NpmTimeZone},
     event::Uid,
     metrics::{ActorKind, Metrics, Readiness},
     pki::{Authority, Lifetimes, Names, Secret, Vault, tls},
@@ -390,7 +390,13 @@ fn core_parts(
                 ..Policy::default()
             },
         },
-        scheduler: SchedulerConfig { poll: config.schedules.poll },
+        scheduler: SchedulerConfig {
+            poll: config.schedules.poll,
+            npm_overdue: match config.schedules.npm_overdue {
+                Keep::Forever => None,
+                Keep::For(time) => Some(time),
+            },
+        },
         collector: CollectorConfig {
             hub,
             interval: config.collect.interval,

@@ -4,6 +4,10 @@
 //! begins with `@` and may have one argument: `@now`, `@text(e.data)`. [`Engine::statement`] puts them into what the
 //! engine at hand understands; the table of all words stands in [`word`].
 //!
+//! Moments are in UTC but for what npm leaves to the database's clock: `timestamp`, `published`, `created` and `updated` of
+//! the tables that it shares are in the zone of the server's sessions. `@utc` reads such a column, `@local` makes a value
+//! for one; our sessions are in that zone where the two may differ, see [`super::NpmTimeZone`].
+//!
 //! What differs in its shape rather than in its words (updates from rows, conditional upserts, what `RETURNING` returns) is
 //! written where it is used, by a `match` on the engine.
 //!
@@ -71,6 +75,17 @@ impl Engine {
         said.push_str(&sql[..first]);
         let mut rest = &sql[first..];
         while let Some(after) = rest.strip_prefix('@') {
+            // Variables of MySQL begin with two.
+            let after = match after.strip_prefix('@') {
+                Some(variable) => {
+                    said.push_str("@@");
+                    let next = memchr::memchr(b'@', variable.as_bytes()).unwrap_or(variable.len());
+                    said.push_str(&variable[..next]);
+                    rest = &variable[next..];
+                    continue;
+                }
+                None => after,
+            };
             let end = after.find(|letter: char| !letter.is_ascii_alphabetic() && letter != '_');
             let (name, behind) = after.split_at(end.unwrap_or(after.len()));
             let (argument, behind) = argument(behind);
@@ -109,6 +124,12 @@ fn word(engine: Engine, name: &str, argument: &str) -> String {
         ("now", Sqlite) => "strftime('%Y-%m-%d %H:%M:%f', 'now')",
         ("now", Postgres) => "date_trunc('milliseconds', statement_timestamp() AT TIME ZONE 'UTC')",
         ("now", MySql) => "utc_timestamp(3)",
+        // A column of moments in the zone of npm's sessions, in UTC.
+        ("utc", Sqlite | Postgres) => "{}",
+        ("utc", MySql) => "convert_tz({}, @@session.time_zone, '+00:00')",
+        // A moment for such a column.
+        ("local", Sqlite | Postgres) => "{}",
+        ("local", MySql) => "convert_tz({}, '+00:00', @@session.time_zone)",
         // A moment in milliseconds since 1970.
         ("ms", Sqlite) => "CAST(round(unixepoch({}, 'subsec') * 1000) AS INTEGER)",
         ("ms", Postgres) => "CAST(floor(extract(epoch FROM {}) * 1000) AS bigint)",

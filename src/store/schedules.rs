@@ -2,11 +2,13 @@
 
 mod list;
 
+use std::time::Duration;
+
 use sea_orm::{DbErr, QueryResult, Value};
 
 use super::{
     Store, StoreError,
-    engine::{Ask, size},
+    engine::{Ask, Engine, size},
     sql::{refused, signed, unsigned},
     time,
 };
@@ -52,12 +54,25 @@ pub(super) fn rounded_up(due: i64) -> Value {
 
 impl Store {
     /// What is due until this moment, itself included, and hasn't run: at most `limit`, those that are due first. Besides:
-    /// whether there is more.
+    /// whether there is more. On MySQL what the npm stack scheduled is left out if it was due longer than `npm_overdue`
+    /// before a hub of ours [first](Store::first_start) served the database: it is history.
     ///
     /// # Errors
     /// Whatever the database says.
-    pub async fn due_page(&self, until: i64, limit: usize) -> Result<(Vec<Due>, bool), StoreError> {
-        let (sql, values) = due_query(until, limit.saturating_add(1));
+    pub async fn due_page(
+        &self,
+        until: i64,
+        npm_overdue: Option<Duration>,
+        limit: usize,
+    ) -> Result<(Vec<Due>, bool), StoreError> {
+        let npm_since = match npm_overdue {
+            Some(overdue) if self.readers.engine() == Engine::MySql => {
+                let overdue = i64::try_from(overdue.as_millis()).unwrap_or(MAX_DUE);
+                self.first_start().await?.map(|first| first.saturating_sub(overdue).max(0))
+            }
+            _ => None,
+        };
+        let (sql, values) = due_query(until, npm_since, limit.saturating_add(1));
         let read = async {
             let rows = self.readers.rows(sql, values).await?;
             let due = |row: &QueryResult| {
@@ -124,17 +139,21 @@ impl Store {
 
 /// By the condition of the index `event_scheduled_open`. `scheduled` is `due` rounded up: in its order, only the rows of
 /// one second are to be sorted by `due`.
-pub(super) fn due_query(until: i64, limit: usize) -> (String, Vec<Value>) {
+pub(super) fn due_query(until: i64, npm_since: Option<i64>, limit: usize) -> (String, Vec<Value>) {
+    let ours = if npm_since.is_some() { "AND (v.event_id IS NOT NULL OR s.scheduled >= ?)" } else { "" };
     let sql = format!(
         "SELECT s.event_id, {DUE}, @bytes(e.data) FROM event_scheduled s \
          JOIN event e ON e.id = s.event_id LEFT JOIN v1_schedule v ON v.event_id = s.event_id \
-         WHERE s.executed IS NULL AND s.scheduled <= ? AND {DUE} <= ? \
+         WHERE s.executed IS NULL AND s.scheduled <= ? AND {DUE} <= ? {ours} \
          ORDER BY s.scheduled, 2, s.event_id LIMIT ?"
     );
     let until = until.min(MAX_DUE);
     // Others may write decimals too, which sort behind their second: `due` has the last word.
     let second = rounded_up(until.saturating_add(1_000));
-    (sql, vec![second, until.into(), signed(limit as u64).into()])
+    let mut values = vec![second, until.into()];
+    values.extend(npm_since.map(time::value));
+    values.push(signed(limit as u64).into());
+    (sql, values)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! until a transaction under way has come to its end. And, if it is the journal's, it is a *mark*: it leaves a number there
 //! that no other transaction has, until the journal's next. If the connection is lost in a commit, a look at the row tells whether it was one.
 
+mod lock;
 mod url;
 mod zone;
 
@@ -16,16 +17,18 @@ use std::{
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, TransactionTrait,
     sqlx::{
-        ConnectOptions, Executor,
+        self, ConnectOptions, Executor,
         mysql::{MySqlConnectOptions, MySqlPoolOptions},
         postgres::{PgConnectOptions, PgPoolOptions},
     },
 };
 use tokio::sync::Semaphore;
 
+pub(super) use self::lock::Held;
+use self::lock::CertificateLock;
 pub use self::url::{ServerUrl, UrlError};
 use super::{
-    Store, StoreConfig, StoreError,
+    NpmTimeZone, Store, StoreConfig, StoreError,
     damage::Damage,
     engine::{Ask, Engine, number},
     migration,
@@ -47,15 +50,25 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Opens the database of a server and brings its tables up to date.
 pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store, StoreError> {
-    let first = pool(url, 1).await.map_err(|error| explain(error, url))?;
+    let zone = config.npm_time_zone;
+    let first = pool(url, 1, zone).await.map_err(|error| explain(error, url))?;
     if url.is_mysql() {
-        zone::check(&first, url, config.npm_time_zone).await?;
+        zone::check(&first, url, zone).await?;
     }
     migration::run_on_server(&first, url).await?;
-    let writer = pool(url, config.writers.max(WRITERS)).await.map_err(|error| explain(error, url))?;
-    let readers = pool(url, config.readers.max(1)).await.map_err(|error| explain(error, url))?;
-    let writer =
-        Writer { pool: writer, engine: url.engine(), fence: RwLock::default(), damage: Damage::none() };
+    let writer = pool(url, config.writers.max(WRITERS), zone).await.map_err(|error| explain(error, url))?;
+    let readers = pool(url, config.readers.max(1), zone).await.map_err(|error| explain(error, url))?;
+    let certificates = match url.engine() {
+        Engine::MySql => Some(CertificateLock::new(url.mysql().map_err(failed).map_err(|error| explain(error, url))?)),
+        _ => None,
+    };
+    let writer = Writer {
+        pool: writer,
+        engine: url.engine(),
+        fence: RwLock::default(),
+        certificates,
+        damage: Damage::none(),
+    };
     let damage = writer.damage.clone();
     Ok(Store {
         writer: Arc::new(writer::Writer::Server(writer)),
@@ -67,11 +80,10 @@ pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store,
 }
 
 /// Connections to the server, all of them with our settings.
-async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, DbErr> {
-    let failed = |error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)));
+async fn pool(url: &ServerUrl, connections: u32, zone: NpmTimeZone) -> Result<DatabaseConnection, DbErr> {
     match url.engine() {
         Engine::MySql => {
-            let options: MySqlConnectOptions = url.mysql().map_err(failed)?;
+            let options: MySqlConnectOptions = zone::set(url.mysql().map_err(failed)?, zone);
             let pool = MySqlPoolOptions::new()
                 .max_connections(connections)
                 .min_connections(1)
@@ -104,6 +116,10 @@ async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, D
     }
 }
 
+fn failed(error: sqlx::Error) -> DbErr {
+    DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)))
+}
+
 /// What a server says when it is first asked, in terms of its address.
 fn explain(error: DbErr, url: &ServerUrl) -> StoreError {
     StoreError::Server { place: url.to_string(), source: error }
@@ -114,6 +130,7 @@ pub(super) struct Writer {
     pool: DatabaseConnection,
     engine: Engine,
     fence: RwLock<Option<Fence>>,
+    certificates: Option<CertificateLock>,
     damage: Damage,
 }
 
@@ -136,6 +153,14 @@ impl Writer {
     pub(super) fn fence(&self, hub: &Uid, epoch: i64) {
         let fence = Fence { hub: hub.clone(), epoch };
         *self.fence.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(fence);
+    }
+
+    /// The lock under which certificates are changed; none where there is none.
+    pub(super) async fn certificates(&self) -> Result<Option<Held<'_>>, DbErr> {
+        match &self.certificates {
+            Some(lock) => lock.get().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Begins a transaction within the fence, without a mark: one that somebody tries again if its end isn't known.

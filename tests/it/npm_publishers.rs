@@ -111,7 +111,7 @@ async fn what_is_unknown_unpublished_or_not_due_is_ignored_and_counted() {
     let sql =
         "insert into event_published (event_id, publisher) values ('unpublished', 'NPM-1.EVENTFLOW-SPOKE')";
     npm.run(sql, &[]).await;
-    npm.run("update event_scheduled set executed = datetime('now')", &[]).await;
+    npm.run("update event_scheduled set executed = utc_timestamp()", &[]).await;
     for id in ["unpublished", "scheduled"] {
         publisher.send(&["publish", "orders", id, "created", "order-1"]).await;
         assert_eq!(subscriber.event().await[3], id);
@@ -133,7 +133,7 @@ async fn losing_one_claim_doesnt_stop_the_other() {
 
     // An npm hub was quicker: it tells npm spokes, we serve our own links.
     npm.publish("theirs", "orders", "created", "order-1").await;
-    let sql = "update event_published set consumed_hub = datetime('now'), hub = ? where event_id = 'theirs'";
+    let sql = "update event_published set consumed_hub = utc_timestamp(), hub = ? where event_id = 'theirs'";
     npm.run(sql, &[OTHER_HUB]).await;
     publisher.send(&["publish", "orders", "theirs", "created", "order-1"]).await;
     assert_eq!(subscriber.event().await[3], "theirs");

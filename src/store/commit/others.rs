@@ -84,7 +84,8 @@ pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer])
         }
         fill(&mut values, piece.len(), 4);
         let sql = format!(
-            "INSERT INTO log (timestamp, agent, message, error) SELECT column1, column2, column3, @json(column4) FROM {} v WHERE column1 IS NOT NULL",
+            "INSERT INTO log (timestamp, agent, message, error) SELECT @local(column1), column2, column3, @json(column4) \
+             FROM {} v WHERE column1 IS NOT NULL",
             rows_of(piece.len(), 4)
         );
         db.run(sql, values).await?;

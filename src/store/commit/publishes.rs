@@ -152,7 +152,7 @@ pub(super) fn insert_events(events: &[(&Event, i64)], script: &mut Script) {
     fill(&mut values, events.len(), 7);
     let sql = format!(
         "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) \
-         SELECT column1, column2, column3, column4, column5, column6, @json(column7) FROM {} v \
+         SELECT column1, @local(column2), column3, column4, column5, column6, @json(column7) FROM {} v \
          WHERE column1 IS NOT NULL",
         rows_of(events.len(), 7)
     );
@@ -177,7 +177,7 @@ pub(super) fn insert_published(rows: &[Row<'_>], script: &mut Script) {
     fill(&mut values, rows.len(), 7);
     let sql = format!(
         "INSERT INTO event_published (event_id, published, publisher, hub, consumed_hub, v1_hub, seq) \
-         SELECT * FROM {} v WHERE column1 IS NOT NULL",
+         SELECT column1, @local(column2), column3, column4, column5, column6, column7 FROM {} v WHERE column1 IS NOT NULL",
         rows_of(rows.len(), 7)
     );
     script.add(&sql, values);

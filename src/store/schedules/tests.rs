@@ -9,7 +9,7 @@ fn schedule(id_text: &str, due: i64) -> Write {
 }
 
 async fn due(store: &Store, until: i64, limit: usize) -> (Vec<String>, bool) {
-    let (page, more) = store.due_page(until, limit).await.unwrap();
+    let (page, more) = store.due_page(until, None, limit).await.unwrap();
     (page.iter().map(|due| due.id.to_string()).collect(), more)
 }
 
@@ -51,7 +51,7 @@ async fn what_is_due_comes_in_order_to_the_millisecond_whoever_scheduled_it() {
     assert_eq!(due(&store, at + 1_000, 2).await, (vec!["n".to_owned(), "a".to_owned()], true));
     assert_eq!(due(&store, i64::MAX, 9).await.0.len(), 6);
     assert_eq!(store.schedules_waiting().await.unwrap(), 6);
-    let (page, _) = store.due_page(at + 300, 9).await.unwrap();
+    let (page, _) = store.due_page(at + 300, None, 9).await.unwrap();
     assert_eq!(page[1], Due { due: at + 300, id: id("a"), bytes: event("a").data.as_str().len() });
 }
 
@@ -165,7 +165,7 @@ async fn a_page_of_what_is_due_uses_its_index() {
     };
     let after: ScheduleKey = token.parse().unwrap();
     for ((text, values), by) in [
-        (due_query(AT, 100), "(scheduled<?)"),
+        (due_query(AT, None, 100), "(scheduled<?)"),
         (list::list_query(&query(None, None, None), Some(&after), 100), "(scheduled>?)"),
         (list::list_query(&query(None, Some(AT), Some(AT)), None, 100), "(scheduled>? AND scheduled<?)"),
     ] {

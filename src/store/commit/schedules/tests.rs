@@ -256,13 +256,13 @@ async fn a_run_that_was_cut_off_before_its_commit_comes_again_and_one_after_it_d
 
     let store = file(&config).await;
     assert_eq!(state(&store, "e").await, "scheduled");
-    assert_eq!(store.due_page(now(), 9).await.unwrap().0.len(), 1);
+    assert_eq!(store.due_page(now(), None, 9).await.unwrap().0.len(), 1);
     assert_eq!(words(&store, vec![run_due(&[("e", 8)])]).await, ["e:8 "]);
     // And here: nobody was told.
     store.close().await;
 
     let store = file(&config).await;
-    assert!(store.due_page(now(), 9).await.unwrap().0.is_empty());
+    assert!(store.due_page(now(), None, 9).await.unwrap().0.is_empty());
     assert_eq!(words(&store, vec![run_due(&[("e", 9)])]).await, [""]);
     assert_eq!(open_page(&store, 0, 9, 9_999).await.0[0].seq, 8, "consumers get it all the same");
 }

@@ -58,8 +58,16 @@ fn sample(key: &str) -> &'static str {
         "limits.silence" | "groups.max_delay" => "70s",
         key if key.ends_with("bytes") => "9 MiB",
         key if key.starts_with("certificates.") && !key.ends_with("iterations") => "25h",
-        "limits.handshake" | "limits.drain" | "limits.lease" | "limits.ping" | "limits.late_window"
-        | "schedules.poll" | "schedules.npm_overdue" | "groups.delay" | "collect.interval" | "collect.age" => "50s",
+        "limits.handshake"
+        | "limits.drain"
+        | "limits.lease"
+        | "limits.ping"
+        | "limits.late_window"
+        | "schedules.poll"
+        | "schedules.npm_overdue"
+        | "groups.delay"
+        | "collect.interval"
+        | "collect.age" => "50s",
         key if key.starts_with("npm.") => "50s",
         _ => "33",
     }

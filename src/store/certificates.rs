@@ -4,7 +4,9 @@
 //! than its transaction: keys are made and opened before and after.
 
 use sea_orm::{
-    ActiveModelTrait, ActiveValue::{NotSet, Set}, ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
+    ActiveModelTrait,
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
     sea_query::Expr,
 };
 

@@ -91,8 +91,9 @@ impl Store {
             values.extend([time::value(*at), time::value(*at), id.as_str().into()]);
         }
         values.push(signed(limit as u64).into());
-        let tail =
-            format!("WHERE e.domain = ? AND e.timestamp <= @local(?) {behind} ORDER BY e.timestamp, e.id LIMIT ?");
+        let tail = format!(
+            "WHERE e.domain = ? AND e.timestamp <= @local(?) {behind} ORDER BY e.timestamp, e.id LIMIT ?"
+        );
         let facts = read(&self.readers, &tail, values).await.map_err(&refused)?;
         if facts.is_empty() {
             return Ok(Vec::new());

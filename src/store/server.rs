@@ -24,8 +24,8 @@ use sea_orm::{
 };
 use tokio::sync::Semaphore;
 
-pub(super) use self::lock::Held;
 use self::lock::CertificateLock;
+pub(super) use self::lock::Held;
 pub use self::url::{ServerUrl, UrlError};
 use super::{
     NpmTimeZone, Store, StoreConfig, StoreError,
@@ -59,7 +59,9 @@ pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store,
     let writer = pool(url, config.writers.max(WRITERS), zone).await.map_err(|error| explain(error, url))?;
     let readers = pool(url, config.readers.max(1), zone).await.map_err(|error| explain(error, url))?;
     let certificates = match url.engine() {
-        Engine::MySql => Some(CertificateLock::new(url.mysql().map_err(failed).map_err(|error| explain(error, url))?)),
+        Engine::MySql => {
+            Some(CertificateLock::new(url.mysql().map_err(failed).map_err(|error| explain(error, url))?))
+        }
         _ => None,
     };
     let writer = Writer {

@@ -17,7 +17,8 @@ async fn two_hubs_at_once_make_one_root_and_one_intermediate() {
     let (first, second) = tokio::join!(start(0), start(1));
     assert_eq!(first.bundle().root, second.bundle().root);
     let npm = Deployment::new(&scratch.url, PHRASE, ROUNDS);
-    let rows = npm.database.rows("select id, version from certificate where version = 0 order by id", &[]).await;
+    let rows =
+        npm.database.rows("select id, version from certificate where version = 0 order by id", &[]).await;
     let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let made = |name: &str| rows.iter().filter(|id| *id == name).count();
     for name in ["EVENTFLOW-ROOT-CA", "EVENTFLOW-HUB", "EVENTFLOW-SPOKE"] {
@@ -43,11 +44,13 @@ async fn nothing_is_written_while_npm_holds_the_lock() {
     let Some(scratch) = Scratch::new().await else { return };
     let npm = Deployment::new(&scratch.url, PHRASE, ROUNDS);
     let mut holder = npm.database.own_connection().await;
-    let got = sqlx::query("select get_lock('eventflow:certificates', 30)").fetch_one(&mut holder).await.unwrap();
+    let got =
+        sqlx::query("select get_lock('eventflow:certificates', 30)").fetch_one(&mut holder).await.unwrap();
     assert_eq!(got.get::<i64, _>(0), 1);
 
     let world = tokio::spawn(World::on(scratch, npm.clone(), |_| {}));
-    let waits = "select count(*) from information_schema.processlist where db = database() and state = 'User lock'";
+    let waits = "select count(*) from information_schema.processlist where db = database() \
+                 and id <> connection_id() and info like '%eventflow:certificates%'";
     until("our hub waits for it", || async { npm.database.get::<i64>(waits, &[]).await == Some(1) }).await;
     let written = "select count(*) from certificate";
     assert_eq!(npm.database.get::<i64>(written, &[]).await, Some(0));

@@ -65,9 +65,15 @@ async fn what_we_write_is_what_npm_would_have_written() {
     for (what, sql) in [
         ("an event", "select max(abs(timestampdiff(second, timestamp, now()))) from event"),
         ("a publication", "select max(abs(timestampdiff(second, published, now()))) from event_published"),
-        ("its claim", "select max(abs(timestampdiff(second, consumed_hub, utc_timestamp()))) from event_published"),
+        (
+            "its claim",
+            "select max(abs(timestampdiff(second, consumed_hub, utc_timestamp()))) from event_published",
+        ),
         ("a schedule", "select max(abs(timestampdiff(second, timestamp, now()))) from event_scheduled"),
-        ("its time", "select max(abs(timestampdiff(second, scheduled, utc_timestamp()))) from event_scheduled"),
+        (
+            "its time",
+            "select max(abs(timestampdiff(second, scheduled, utc_timestamp()))) from event_scheduled",
+        ),
         ("a hub", "select max(abs(timestampdiff(second, timestamp, now()))) from hub"),
         ("a certificate", "select max(abs(timestampdiff(second, created, now()))) from certificate"),
         ("its change", "select max(abs(timestampdiff(second, updated, now()))) from certificate"),

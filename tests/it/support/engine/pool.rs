@@ -61,7 +61,8 @@ async fn is_alone(db: &DatabaseConnection) -> bool {
         DbBackend::Postgres => "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()",
         _ => "SELECT count(*) FROM information_schema.processlist WHERE db = database()",
     };
-    let row = db.query_one_raw(Statement::from_string(db.get_database_backend(), sql)).await.unwrap().unwrap();
+    let row =
+        db.query_one_raw(Statement::from_string(db.get_database_backend(), sql)).await.unwrap().unwrap();
     row.try_get_by_index::<i64>(0).unwrap() == 1
 }
 

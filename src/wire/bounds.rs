@@ -43,6 +43,14 @@ pub(super) fn read_lease<'de, D: Deserializer<'de>>(deserializer: D) -> Result<O
     }
 }
 
+/// Reads the credit of a consumer.
+pub(super) fn read_credit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        0 => Err(D::Error::custom("`credit` is 0, and must be 1 or more: without it nothing is handed out")),
+        credit => Ok(credit),
+    }
+}
+
 /// Reads the wait of a nack; none: not given.
 pub(super) fn read_delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let delay = Option::<u64>::deserialize(deserializer)?;
@@ -60,6 +68,14 @@ mod tests {
         super::{ConsumeOptions, ExtendOptions, NackOptions},
         *,
     };
+
+    #[test]
+    fn a_credit_of_nothing_is_refused() {
+        let read = |credit| serde_json::from_str::<ConsumeOptions>(&format!(r#"{{"credit":{credit}}}"#));
+        assert_eq!(read(1).unwrap().credit, 1);
+        let told = read(0).unwrap_err().to_string();
+        assert!(told.contains("1 or more"), "{told}");
+    }
 
     #[test]
     fn times_out_of_range_are_refused_by_their_range() {

@@ -25,7 +25,8 @@ pub type Token = u64;
 /// How a consumer wants its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsumeOptions {
-    /// Events handed out un-acked at most; the hub's own limit holds too.
+    /// Events handed out un-acked at most, 1 or more; the hub's own limit holds too.
+    #[serde(deserialize_with = "bounds::read_credit")]
     pub credit: u32,
     /// How many handlers run at once: of what a lost link returns, so many count as attempts.
     #[serde(default = "one")]

@@ -117,7 +117,7 @@ fn request() -> impl Strategy<Value = Request> {
             option::of(text::<Group>()),
             pattern(),
             pattern(),
-            any::<(u32, u32)>(),
+            (1..=u32::MAX, any::<u32>()),
             option::of(start_at())
         )
             .prop_map(|(req, sub, group, domain, name, (credit, concurrency), from)| {

@@ -1,11 +1,14 @@
 //! The books of a run: who handled what when, and whether everything has its reason.
 
+mod hand_overs;
+
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fmt,
     time::Duration,
 };
 
+pub use self::hand_overs::{HandOvers, too_slow};
 use crate::{
     GROUP, Plan,
     cause::Cause,
@@ -143,15 +146,6 @@ impl Handling {
     }
 }
 
-/// Whether more than one in a hundred of these hand-overs, in milliseconds and in their order, took longer than 2 s, or any
-/// longer than 10. Of fewer than a hundred one may: a machine that is busy with other things stalls now and then.
-pub fn too_slow(sorted: &[i64]) -> Option<String> {
-    let late = sorted.iter().filter(|took| **took > 2_000).count();
-    let longest = sorted.last().copied().unwrap_or(0);
-    let is_fault = late > (sorted.len() / 100).max(1) || longest > 10_000;
-    is_fault.then(|| format!("hand-over: {late} of {} took over 2 s, the longest {longest} ms", sorted.len()))
-}
-
 /// The one at this share, in hundredths, of numbers in their order: the nearest rank, so that of few none is left out.
 pub fn rank(sorted: &[i64], share: usize) -> i64 {
     let at = (sorted.len() * share).div_ceil(100).saturating_sub(1);
@@ -260,7 +254,7 @@ impl Account {
             )
         }));
         faults.extend(self.idle());
-        faults.extend(too_slow(&self.hand_overs()));
+        faults.extend(too_slow(&self.hand_overs().took));
         faults
     }
 
@@ -274,7 +268,7 @@ impl Account {
             ("consumers were killed", deaths, tens),
             ("times the hub was killed", self.hub_kills.len(), tens.div_ceil(6)),
             ("consumers were stopped", self.stops, tens.div_ceil(6)),
-            ("hand-overs were seen", self.hand_overs().len(), (5 * tens).div_ceil(2)),
+            ("hand-overs were seen", self.hand_overs().took.len(), (5 * tens).div_ceil(2)),
         ];
         let idle = least.into_iter().filter(|(_, count, least)| count < least);
         idle.map(|(what, count, least)| format!("{count} {what}, not {least}: the run shows nothing"))
@@ -323,26 +317,6 @@ impl Account {
         }
         reasons
     }
-
-    /// From the death of a consumer to the moment that another begins what it was at, in milliseconds, sorted. Only the
-    /// first loss of an event, since later ones wait by its back-off, and only where the hub lived.
-    fn hand_overs(&self) -> Vec<i64> {
-        let mut all = Vec::new();
-        for handlings in self.handlings().values() {
-            for pair in handlings.windows(2) {
-                let (Some(killed), 1) = (pair[0].killed, pair[0].attempt) else { continue };
-                let next = pair[1].began;
-                let hub_lived = |from: i64, to: i64| {
-                    self.hub_kills.iter().zip(&self.hub_back).all(|(down, up)| to < *down || from > *up)
-                };
-                if next >= killed && hub_lived(pair[0].began, next) {
-                    all.push(next - killed);
-                }
-            }
-        }
-        all.sort_unstable();
-        all
-    }
 }
 
 impl fmt::Display for Account {
@@ -388,9 +362,10 @@ impl fmt::Display for Account {
             let cause = cause.map_or("without a cause".to_owned(), |cause| cause.to_string());
             row(&format!("two had it at once: {cause}"), count.to_string())?;
         }
-        let all = self.hand_overs();
-        let at = |share: usize| rank(&all, share);
-        row("hand-overs after a death", all.len().to_string())?;
+        let HandOvers { took, to_sleepers } = self.hand_overs();
+        let at = |share: usize| rank(&took, share);
+        row("hand-overs after a death", took.len().to_string())?;
+        row("handed over to somebody who was stopped just then", to_sleepers.to_string())?;
         row("hand-over p50, p99, longest", format!("{}, {}, {} ms", at(50), at(99), at(100)))?;
         row("every outcome asked for and known after", format!("{:.1} s", self.settling.as_secs_f64()))
     }

@@ -35,6 +35,7 @@ fn faults(workers: Vec<Worker>) -> String {
 pub fn check() {
     outcomes();
     causes();
+    hand_overs();
     let plan = crate::Plan { events: 1, time: std::time::Duration::from_secs(20), seed: 1 };
     let idle = Account { plan: Some(plan), ..Account::default() }.faults().join("; ");
     assert!(idle.contains("consumers were killed") && idle.contains("hand-overs"), "{idle}");
@@ -118,4 +119,28 @@ fn causes() {
     let others = Worker { stops: vec![Stop { at: from }], ..worker(&[]) };
     let others = Account { workers: vec![busy(), second(), others], ..account(Vec::new()) }.faults();
     assert_eq!(others.join("; "), causeless, "the stop of another takes nothing from this one");
+}
+
+/// One is killed, another begins after its lease is over once more: only a third one that was stopped and had it in between
+/// excuses that.
+fn hand_overs() {
+    let lease = i64::try_from(LEASE.as_millis()).unwrap();
+    let (died, began) = (20_000, 20_000 + lease + 200);
+    let run = |third: Option<Worker>| {
+        let first = worker(&[(Handed, died - 20), (Began, died - 10)]);
+        let killed = Worker { death: Some(Death { at: died }), ..first };
+        let second = worker(&[(Handed, began), (Began, began), (Acked, began + 5)]);
+        let workers = [killed, second].into_iter().chain(third).collect();
+        let all = account(workers).hand_overs();
+        (all.took, all.to_sleepers)
+    };
+    assert_eq!(run(None), (vec![lease + 200], 0));
+    let awake = died - 1_000 + i64::try_from(STOPPED.as_millis()).unwrap();
+    let sleeper = |steps: &[(Step, i64)]| Worker { stops: vec![Stop { at: died - 1_000 }], ..worker(steps) };
+    assert_eq!(run(Some(sleeper(&[(Handed, awake), (Began, awake + 1), (Lost, awake + 2)]))), (vec![], 1));
+    assert_eq!(run(Some(sleeper(&[(Handed, awake)]))), (vec![], 1), "not begun");
+    assert_eq!(run(Some(sleeper(&[]))), (vec![lease + 200], 0), "it had something else");
+    let killed = |at| Worker { death: Some(Death { at }), ..sleeper(&[]) };
+    assert_eq!(run(Some(killed(died + 500))), (vec![], 1), "killed in its sleep it wrote nothing down");
+    assert_eq!(run(Some(killed(died - 500))), (vec![lease + 200], 0), "dead already");
 }

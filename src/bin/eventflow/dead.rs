@@ -132,7 +132,7 @@ fn not_dead(id: &str, of: &In, trace: &Trace) -> Failure {
     let dead = trace.groups.iter().filter(|stands| stands.state == "dead");
     let elsewhere = hint("it is dead in", dead.filter_map(|stands| stands.group.as_ref()));
     let sentence = format!("the event {id:?} isn't dead in {}: nothing was done{elsewhere}", of.called());
-    Failure::new(code::EVENT_NOT_FOUND, sentence)
+    Failure::new(code::NOT_DEAD, sentence)
 }
 
 /// Nothing is dead. Whoever named no group may have meant another.

@@ -82,6 +82,7 @@ fn number(error: &str) -> u8 {
         | code::INVALID_ZONE
         | code::SCHEDULE_INVALID_DATE => 2,
         code::EVENT_NOT_FOUND
+        | code::NOT_DEAD
         | code::SCHEDULE_NOT_FOUND
         | code::RECURRING_NOT_FOUND
         | code::CERTIFICATE_NOT_FOUND
@@ -165,6 +166,7 @@ mod tests {
     fn exit_codes() {
         for (error, expected) in [
             (code::EVENT_NOT_FOUND, 3),
+            (code::NOT_DEAD, 3),
             (code::NO_HUB, 69),
             (code::HUB_DRAINING, 69),
             (code::HANDSHAKE, 69),

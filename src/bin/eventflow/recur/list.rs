@@ -2,7 +2,7 @@
 
 use chrono::Local;
 use clap::Args;
-use eventflow::{spoke::SpokeConfig, wire::RecurringState};
+use eventflow::{event::code, spoke::SpokeConfig, wire::RecurringState};
 
 use crate::{
     connect,
@@ -12,6 +12,8 @@ use crate::{
 };
 
 /// List the recurring schedules, by name.
+///
+/// If there is none the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: eventflow recur list")]
 pub(super) struct List {}
@@ -19,6 +21,7 @@ pub(super) struct List {}
 pub(super) async fn run(config: SpokeConfig, mut printer: Printer, stop: Stop) -> Result<(), Failure> {
     let spoke = connect::connect(config, &stop).await?;
     let mut reader = spoke.recurring_schedules();
+    let mut found = false;
     while let Some(page) = stop.unless_requested(reader.next_page()).await? {
         for state in &page {
             let line = match printer.style() {
@@ -26,11 +29,15 @@ pub(super) async fn run(config: SpokeConfig, mut printer: Printer, stop: Stop) -
                 Style::People { .. } => line(state),
             };
             printer.line(&line)?;
+            found = true;
         }
         printer.flush()?;
     }
     spoke.close().await;
-    Ok(())
+    if found {
+        return Ok(());
+    }
+    Err(Failure::new(code::RECURRING_NOT_FOUND, "there is no recurring schedule"))
 }
 
 fn line(state: &RecurringState) -> String {

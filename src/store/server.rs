@@ -73,7 +73,7 @@ pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store,
     };
     let damage = writer.damage.clone();
     Ok(Store {
-        writer: Arc::new(writer::Writer::Server(writer)),
+        writer: Arc::new(writer::Writer::Server(Box::new(writer))),
         readers: Readers::Pool { pool: readers, damage },
         replays: Arc::new(Semaphore::new((config.readers / 2).max(1) as usize)),
         renewed: Arc::default(),

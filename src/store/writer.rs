@@ -15,7 +15,7 @@ pub(super) enum Writer {
     /// One transaction at a time.
     Sqlite(Arc<sqlite::Writer>),
     /// Several at a time; the server keeps them apart.
-    Server(server::Writer),
+    Server(Box<server::Writer>),
 }
 
 impl Writer {

@@ -5,7 +5,7 @@ use eventflow::metrics::Readiness;
 use tokio::time::timeout;
 
 use crate::support::{
-    PATIENCE, Raw, TestHub,
+    PATIENCE, Raw, TestHub, engine,
     npm::{Npm, ignored, taken},
     until,
 };

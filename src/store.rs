@@ -152,15 +152,15 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// In which zone the columns are that MySQL gives the time of the session: `timestamp` and `published`, if the npm stack
-/// writes them, which has the server's zone in its sessions.
+/// In which zone the columns are to which the npm stack leaves the time of its session, on MySQL: `timestamp`, `published`,
+/// `created` and `updated` of the tables that it shares. Its sessions are in the server's zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NpmTimeZone {
     /// UTC: a server in another zone is refused.
     #[default]
     Utc,
-    /// The server's: it isn't refused. What npm's sessions write by their clock is still read as if it were in UTC, so it
-    /// stands as far off as the zones are apart.
+    /// The server's, whatever it is: those columns are read and written in it. In the hour that a zone goes through twice
+    /// in autumn they can't tell which time it was, and say one of the two.
     Server,
 }
 

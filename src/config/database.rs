@@ -130,7 +130,7 @@ pub enum NpmTimeZone {
     /// UTC: on a server in another zone the hub doesn't start, since it might read them hours off.
     #[default]
     Utc,
-    /// The server's, whatever that is.
+    /// The server's, whatever that is: they are read and written in it.
     Server,
 }
 

@@ -1,12 +1,18 @@
 //! Certificates and keys at rest. What their bytes mean is not the store's business.
+//!
+//! What changes rows does so under the [lock](super::writer::Writer::certificates) that the npm stack takes, for no longer
+//! than its transaction: keys are made and opened before and after.
 
 use sea_orm::{
-    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
+    ActiveModelTrait,
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
     sea_query::Expr,
 };
 
 use super::{
     Store, StoreError,
+    engine::Engine,
     entity::certificate::{self, Column},
     leaves::make_room,
     sql::{is_duplicate, refused},
@@ -49,13 +55,16 @@ impl CertificateRows for Store {
 
     async fn insert(&self, row: CertificateRow) -> Result<bool, StoreError> {
         let refused = refused("store a certificate");
+        let lock = self.writer.certificates().await.map_err(&refused)?;
         let transaction = self.writer.begin().await.map_err(&refused)?;
         let inserted = async {
             make_room(&transaction.db(), &row.id).await?;
-            model(row).insert(&transaction.db()).await
+            model(row, self.writer.engine()).insert(&transaction.db()).await
         };
         let inserted = inserted.await;
-        match transaction.end(inserted).await {
+        let inserted = transaction.end(inserted).await;
+        lock.release().await;
+        match inserted {
             Ok(_) => Ok(true),
             Err(error) if is_duplicate(&error) => Ok(false),
             Err(error) => Err(refused(error)),
@@ -65,13 +74,14 @@ impl CertificateRows for Store {
     async fn retire(&self, row: &CertificateRow) -> Result<(), StoreError> {
         let id = row.id.as_str();
         let refused = refused("retire a certificate");
+        let lock = self.writer.certificates().await.map_err(&refused)?;
         let transaction = self.writer.begin().await.map_err(&refused)?;
         let moved = async {
             let count =
                 certificate::Entity::find().filter(Column::Id.eq(id)).count(&transaction.db()).await?;
             certificate::Entity::update_many()
                 .col_expr(Column::Version, Expr::value(u32::try_from(count).unwrap_or(u32::MAX)))
-                .col_expr(Column::Updated, Expr::value(time::datetime(time::now())))
+                .col_expr(Column::Updated, touched(self.writer.engine()))
                 .filter(Column::Id.eq(id))
                 .filter(Column::Version.eq(0))
                 // Another hub may have put its successor there meanwhile.
@@ -80,19 +90,29 @@ impl CertificateRows for Store {
                 .await
         };
         let moved = moved.await;
-        transaction.end(moved).await.map(drop).map_err(refused)
+        let moved = transaction.end(moved).await;
+        lock.release().await;
+        moved.map(drop).map_err(refused)
     }
 }
 
-/// A row as the entity holds it.
-pub(super) fn model(row: CertificateRow) -> certificate::ActiveModel {
-    let now = time::datetime(time::now());
+/// When a row was changed, for its column. MySQL's is in the zone of npm's sessions, which the server's own time is.
+pub(super) fn touched(engine: Engine) -> Expr {
+    match engine {
+        Engine::MySql => Expr::cust("current_timestamp(3)"),
+        Engine::Sqlite | Engine::Postgres => Expr::value(time::datetime(time::now())),
+    }
+}
+
+/// A row as the entity holds it. On MySQL the server gives its times.
+pub(super) fn model(row: CertificateRow, engine: Engine) -> certificate::ActiveModel {
+    let now = if engine == Engine::MySql { NotSet } else { Set(time::datetime(time::now())) };
     let seconds = |at: i64| time::datetime(at.saturating_mul(1_000));
     certificate::ActiveModel {
         version: Set(row.version),
         id: Set(row.id),
-        created: Set(now),
-        updated: Set(now),
+        created: now.clone(),
+        updated: now,
         cert: Set(row.cert),
         key: Set(row.key),
         key_iv: Set(row.key_iv),

@@ -4,6 +4,10 @@
 //! begins with `@` and may have one argument: `@now`, `@text(e.data)`. [`Engine::statement`] puts them into what the
 //! engine at hand understands; the table of all words stands in [`word`].
 //!
+//! Moments are in UTC but for what npm leaves to the database's clock: `timestamp`, `published`, `created` and `updated` of
+//! the tables that it shares are in the zone of the server's sessions. `@utc` reads such a column, `@local` makes a value
+//! for one; our sessions are in that zone where the two may differ, see [`super::NpmTimeZone`].
+//!
 //! What differs in its shape rather than in its words (updates from rows, conditional upserts, what `RETURNING` returns) is
 //! written where it is used, by a `match` on the engine.
 //!
@@ -71,6 +75,17 @@ impl Engine {
         said.push_str(&sql[..first]);
         let mut rest = &sql[first..];
         while let Some(after) = rest.strip_prefix('@') {
+            // Variables of MySQL begin with two.
+            let after = match after.strip_prefix('@') {
+                Some(variable) => {
+                    said.push_str("@@");
+                    let next = memchr::memchr(b'@', variable.as_bytes()).unwrap_or(variable.len());
+                    said.push_str(&variable[..next]);
+                    rest = &variable[next..];
+                    continue;
+                }
+                None => after,
+            };
             let end = after.find(|letter: char| !letter.is_ascii_alphabetic() && letter != '_');
             let (name, behind) = after.split_at(end.unwrap_or(after.len()));
             let (argument, behind) = argument(behind);
@@ -109,6 +124,12 @@ fn word(engine: Engine, name: &str, argument: &str) -> String {
         ("now", Sqlite) => "strftime('%Y-%m-%d %H:%M:%f', 'now')",
         ("now", Postgres) => "date_trunc('milliseconds', statement_timestamp() AT TIME ZONE 'UTC')",
         ("now", MySql) => "utc_timestamp(3)",
+        // A column of moments in the zone of npm's sessions, in UTC.
+        ("utc", Sqlite | Postgres) => "{}",
+        ("utc", MySql) => "convert_tz({}, @@session.time_zone, '+00:00')",
+        // A moment for such a column.
+        ("local", Sqlite | Postgres) => "{}",
+        ("local", MySql) => "convert_tz({}, '+00:00', @@session.time_zone)",
         // A moment in milliseconds since 1970.
         ("ms", Sqlite) => "CAST(round(unixepoch({}, 'subsec') * 1000) AS INTEGER)",
         ("ms", Postgres) => "CAST(floor(extract(epoch FROM {}) * 1000) AS bigint)",
@@ -176,22 +197,28 @@ fn word(engine: Engine, name: &str, argument: &str) -> String {
     said.replace("{0}", argument).replace("{}", argument)
 }
 
-/// A table of values, so many rows of so many columns: `column1`, `column2`, …
+/// A table of values, so many rows of so many columns: `column1`, `column2`, … A third number says which column has texts
+/// that may be long; none if it isn't there.
 fn rows(engine: Engine, argument: &str) -> String {
-    let (rows, columns) = argument.split_once(',').unwrap_or((argument, "1"));
-    let (rows, columns): (usize, usize) = (rows.parse().unwrap_or(1), columns.parse().unwrap_or(1));
-    let marks = vec!["?"; columns].join(",");
+    let mut numbers = argument.split(',').map(|number| number.parse::<usize>().unwrap_or(1));
+    let (rows, columns) = (numbers.next().unwrap_or(1), numbers.next().unwrap_or(1));
     if engine == Engine::MySql {
-        let first: Vec<String> = (1..=columns).map(|column| format!("? AS column{column}")).collect();
+        let long = numbers.next();
+        // Measured on MariaDB 10.11: of values that make up more than some 4 MB it cuts the texts short, and says nothing,
+        // unless they are results of a function.
+        let mark = |column| if Some(column) == long { "CONVERT(? USING utf8mb4)" } else { "?" };
+        let first: Vec<String> =
+            (1..=columns).map(|column| format!("{} AS column{column}", mark(column))).collect();
+        let marks: Vec<&str> = (1..=columns).map(mark).collect();
         let mut all = format!("(SELECT {}", first.join(","));
         for _ in 1..rows {
             all.push_str(" UNION ALL SELECT ");
-            all.push_str(&marks);
+            all.push_str(&marks.join(","));
         }
         all.push(')');
         return all;
     }
-    let row = format!("({marks}),");
+    let row = format!("({}),", vec!["?"; columns].join(","));
     let mut all = String::with_capacity(row.len() * rows + 10);
     all.push_str("(VALUES ");
     all.extend(std::iter::repeat_n(row.as_str(), rows));
@@ -337,6 +364,11 @@ mod tests {
         assert_eq!(
             said(Engine::MySql, "@rows(2,2) v"),
             "(SELECT ? AS column1,? AS column2 UNION ALL SELECT ?,?) v"
+        );
+        assert_eq!(said(Engine::Sqlite, "@rows(1,2,2) v"), "(VALUES (?,?)) v");
+        assert_eq!(
+            said(Engine::MySql, "@rows(2,2,2) v"),
+            "(SELECT ? AS column1,CONVERT(? USING utf8mb4) AS column2 UNION ALL SELECT ?,CONVERT(? USING utf8mb4)) v"
         );
     }
 

@@ -26,7 +26,7 @@ pub struct Counts {
 }
 
 /// In the order of [`event_of`].
-pub(super) const EVENT: &str = "e.id, e.timestamp, e.domain, e.name, e.pid, e.rid, @text(e.data)";
+pub(super) const EVENT: &str = "e.id, @utc(e.timestamp), e.domain, e.name, e.pid, e.rid, @text(e.data)";
 /// What [`Event::weight`] counts, without reading the data.
 const WEIGHT: &str = "@bytes(e.data) + octet_length(e.id) + octet_length(e.domain) \
     + octet_length(e.name) + octet_length(e.pid) + coalesce(octet_length(e.rid), 0)";

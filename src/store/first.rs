@@ -14,7 +14,7 @@ use crate::event::{Domain, Event, EventId, Name, Pid};
 /// Where a dispatched event stands in the order of dispatch: at its number, which is a time in microseconds. What no
 /// hub of ours has dispatched has only that time, in milliseconds: when it was published, or when its schedule ran.
 const POSITION: &str = "coalesce(p.seq, 1000 * coalesce( \
-     (SELECT @ms(s.executed) FROM event_scheduled s WHERE s.event_id = p.event_id), @ms(p.published)))";
+     (SELECT @ms(s.executed) FROM event_scheduled s WHERE s.event_id = p.event_id), @ms(@utc(p.published))))";
 /// What was dispatched: published, and not waiting for its time.
 const DISPATCHED: &str = "event e @join event_published p ON p.event_id = e.id";
 

@@ -163,7 +163,7 @@ pub(super) async fn register(db: &Db<'_>, row: &HubRow) -> Result<i64, DbErr> {
         db.run(sql, [&place()[..], &[id.as_str().into()]].concat()).await?;
     } else {
         let sql = "INSERT INTO hub (external_ip, external_port, internal_ip, internal_port, id, timestamp) \
-                   VALUES (?, ?, ?, ?, ?, ?)";
+                   VALUES (?, ?, ?, ?, ?, @local(?))";
         db.run(sql, [&place()[..], &[id.as_str().into(), time::value(time::now())]].concat()).await?;
     }
     if hub_seq::Entity::find_by_id(id.clone()).one(db).await?.is_none() {

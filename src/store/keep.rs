@@ -50,9 +50,9 @@ pub struct Looked {
 }
 
 /// The columns that [`facts_of`] reads.
-const FACTS: &str = "e.id, e.timestamp, e.domain, e.name, \
+const FACTS: &str = "e.id, @utc(e.timestamp), e.domain, e.name, \
     EXISTS (SELECT 1 FROM event_scheduled s WHERE s.event_id = e.id AND s.executed IS NULL), \
-    p.event_id IS NOT NULL, p.v1_hub, p.seq, p.published, p.success, p.failed, p.orphan, p.consumed_spoke, \
+    p.event_id IS NOT NULL, p.v1_hub, p.seq, @utc(p.published), p.success, p.failed, p.orphan, p.consumed_spoke, \
     EXISTS (SELECT 1 FROM v1_claim c WHERE c.event_id = e.id), \
     EXISTS (SELECT 1 FROM v1_attempt a WHERE a.event_id = e.id AND a.grp = '') \
     FROM event e LEFT JOIN event_published p ON p.event_id = e.id";
@@ -87,12 +87,13 @@ impl Store {
         let mut behind = "";
         if let Some(KeepMark { at, id }) = after {
             // Times first, by the index; of the same time what comes later by its id.
-            behind = "AND e.timestamp >= ? AND (e.timestamp > ? OR e.id > ?)";
+            behind = "AND e.timestamp >= @local(?) AND (e.timestamp > @local(?) OR e.id > ?)";
             values.extend([time::value(*at), time::value(*at), id.as_str().into()]);
         }
         values.push(signed(limit as u64).into());
-        let tail =
-            format!("WHERE e.domain = ? AND e.timestamp <= ? {behind} ORDER BY e.timestamp, e.id LIMIT ?");
+        let tail = format!(
+            "WHERE e.domain = ? AND e.timestamp <= @local(?) {behind} ORDER BY e.timestamp, e.id LIMIT ?"
+        );
         let facts = read(&self.readers, &tail, values).await.map_err(&refused)?;
         if facts.is_empty() {
             return Ok(Vec::new());

@@ -8,7 +8,7 @@ use sea_orm::{
 
 use super::{
     Store, StoreError,
-    certificates::model,
+    certificates::{model, touched},
     engine::Ask,
     entity::certificate::{self, Column},
     sql::refused,
@@ -46,9 +46,10 @@ impl Store {
         judge: impl FnOnce(&[CertificateRow]) -> Result<(), E>,
     ) -> Result<Result<(), E>, StoreError> {
         let refused = refused("store a certificate");
+        let lock = self.writer.certificates().await.map_err(&refused)?;
         let transaction = self.writer.begin().await.map_err(&refused)?;
         let placed = place(&transaction.db(), row, now, line, judge).await;
-        match placed {
+        let placed = match placed {
             Ok(Ok(())) => transaction.commit().await.map(Ok).map_err(refused),
             Ok(Err(error)) => {
                 transaction.roll_back().await;
@@ -58,7 +59,9 @@ impl Store {
                 transaction.roll_back().await;
                 Err(refused(error))
             }
-        }
+        };
+        lock.release().await;
+        placed
     }
 
     /// Revokes all certificates of an id that hold at `now` (seconds since 1970), in one transaction with `line`; `at`
@@ -75,9 +78,12 @@ impl Store {
         at: impl Fn(&CertificateRow) -> i64,
     ) -> Result<Vec<CertificateRow>, StoreError> {
         let refused = refused("revoke a certificate");
+        let lock = self.writer.certificates().await.map_err(&refused)?;
         let transaction = self.writer.begin().await.map_err(&refused)?;
         let revoked = revoke(&transaction.db(), id, now, &line, at).await;
-        transaction.end(revoked).await.map_err(refused)
+        let revoked = transaction.end(revoked).await;
+        lock.release().await;
+        revoked.map_err(refused)
     }
 
     /// The certificates that hold at `now` and were revoked at `since` or later (both in seconds since 1970), without
@@ -163,7 +169,7 @@ async fn place<E>(
         return Ok(Err(error));
     }
     retire(db, &row.id, None).await?;
-    model(row).insert(db).await?;
+    model(row, db.engine()).insert(db).await?;
     note(db, &line).await.map(Ok)
 }
 
@@ -190,7 +196,7 @@ async fn revoke(
         } else {
             certificate::Entity::update_many()
                 .col_expr(Column::Revoked, Expr::value(seconds(time)))
-                .col_expr(Column::Updated, Expr::value(time::datetime(time::now())))
+                .col_expr(Column::Updated, touched(db.engine()))
                 .filter(Column::Id.eq(id))
                 .filter(Column::Version.eq(row.version))
                 .exec(db)
@@ -220,7 +226,7 @@ async fn retire(db: &Db<'_>, id: &str, revoked: Option<i64>) -> Result<u32, DbEr
     let version = u32::try_from(count).unwrap_or(u32::MAX);
     let mut update = certificate::Entity::update_many()
         .col_expr(Column::Version, Expr::value(version))
-        .col_expr(Column::Updated, Expr::value(time::datetime(time::now())));
+        .col_expr(Column::Updated, touched(db.engine()));
     if let Some(at) = revoked {
         update = update.col_expr(Column::Revoked, Expr::value(seconds(at)));
     }
@@ -231,7 +237,7 @@ async fn retire(db: &Db<'_>, id: &str, revoked: Option<i64>) -> Result<u32, DbEr
 async fn note(db: &Db<'_>, line: &LogLine) -> Result<(), DbErr> {
     let LogLine { agent, message, details } = line.clone();
     let values = vec![time::value(time::now()), agent.into(), message.into(), details.into()];
-    let sql = "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))";
+    let sql = "INSERT INTO log (timestamp, agent, message, error) VALUES (@local(?), ?, ?, @json(?))";
     db.run(sql, values).await.map(drop)
 }
 

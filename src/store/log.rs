@@ -136,11 +136,11 @@ pub(super) fn log_tail(query: &LogQuery, after: Option<&LogKey>) -> (String, Vec
     let mut tail = whose(&query.of, &mut values);
     named(&query.names, &mut tail, &mut values);
     if let Some(from) = query.from.filter(|from| *from > 0) {
-        tail.push_str(" AND e.timestamp >= ?");
+        tail.push_str(" AND e.timestamp >= @local(?)");
         values.push(time::value(from.min(LAST_MOMENT)));
     }
     if let Some(to) = query.to {
-        tail.push_str(" AND e.timestamp < ?");
+        tail.push_str(" AND e.timestamp < @local(?)");
         values.push(time::value(to.clamp(0, LAST_MOMENT)));
     }
     let newest_first = matches!(query.of, LogOf::Domain { .. });
@@ -150,14 +150,19 @@ pub(super) fn log_tail(query: &LogQuery, after: Option<&LogKey>) -> (String, Vec
         // `>=` lets the index skip what came before, the rest sorts out the same millisecond.
         tail.push_str(match (newest_first, key.seq) {
             (false, Some(_)) => {
-                " AND e.timestamp >= ? AND (e.timestamp > ? OR p.seq IS NULL OR p.seq > ? \
+                " AND e.timestamp >= @local(?) AND (e.timestamp > @local(?) OR p.seq IS NULL OR p.seq > ? \
                  OR (p.seq = ? AND e.id > ?))"
             }
-            (false, None) => " AND e.timestamp >= ? AND (e.timestamp > ? OR (p.seq IS NULL AND e.id > ?))",
-            (true, Some(_)) => {
-                " AND e.timestamp <= ? AND (e.timestamp < ? OR p.seq < ? OR (p.seq = ? AND e.id < ?))"
+            (false, None) => {
+                " AND e.timestamp >= @local(?) AND (e.timestamp > @local(?) OR (p.seq IS NULL AND e.id > ?))"
             }
-            (true, None) => " AND e.timestamp <= ? AND (e.timestamp < ? OR p.seq IS NOT NULL OR e.id < ?)",
+            (true, Some(_)) => {
+                " AND e.timestamp <= @local(?) AND (e.timestamp < @local(?) OR p.seq < ? \
+                 OR (p.seq = ? AND e.id < ?))"
+            }
+            (true, None) => {
+                " AND e.timestamp <= @local(?) AND (e.timestamp < @local(?) OR p.seq IS NOT NULL OR e.id < ?)"
+            }
         });
         if let Some(seq) = key.seq.map(signed) {
             values.extend([seq.into(), seq.into()]);

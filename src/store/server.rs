@@ -5,6 +5,7 @@
 //! until a transaction under way has come to its end. And, if it is the journal's, it is a *mark*: it leaves a number there
 //! that no other transaction has, until the journal's next. If the connection is lost in a commit, a look at the row tells whether it was one.
 
+mod lock;
 mod url;
 mod zone;
 
@@ -23,9 +24,11 @@ use sea_orm::{
 };
 use tokio::sync::Semaphore;
 
+use self::lock::CertificateLock;
+pub(super) use self::lock::Held;
 pub use self::url::{ServerUrl, UrlError};
 use super::{
-    Store, StoreConfig, StoreError,
+    NpmTimeZone, Store, StoreConfig, StoreError,
     damage::Damage,
     engine::{Ask, Engine, number},
     migration::{self, MigrationStatus},
@@ -52,21 +55,33 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Opens the database of a server and brings its tables up to date.
 pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store, StoreError> {
-    let first = pool(url, 1).await.map_err(|error| explain(error, url))?;
+    let zone = config.npm_time_zone;
+    let first = pool(url, 1, zone).await.map_err(|error| explain(error, url))?;
     if url.is_mysql() {
-        zone::check(&first, url, config.npm_time_zone).await?;
+        zone::check(&first, url, zone).await?;
     }
     match config.migrate {
         true => migration::run_on_server(&first, url).await?,
         false => migration::demand((&first).into(), &url.to_string()).await?,
     }
-    let writer = pool(url, config.writers.max(WRITERS)).await.map_err(|error| explain(error, url))?;
-    let readers = pool(url, config.readers.max(1)).await.map_err(|error| explain(error, url))?;
-    let writer =
-        Writer { pool: writer, engine: url.engine(), fence: RwLock::default(), damage: Damage::none() };
+    let writer = pool(url, config.writers.max(WRITERS), zone).await.map_err(|error| explain(error, url))?;
+    let readers = pool(url, config.readers.max(1), zone).await.map_err(|error| explain(error, url))?;
+    let certificates = match url.engine() {
+        Engine::MySql => {
+            Some(CertificateLock::new(url.mysql().map_err(failed).map_err(|error| explain(error, url))?))
+        }
+        _ => None,
+    };
+    let writer = Writer {
+        pool: writer,
+        engine: url.engine(),
+        fence: RwLock::default(),
+        certificates,
+        damage: Damage::none(),
+    };
     let damage = writer.damage.clone();
     Ok(Store {
-        writer: Arc::new(writer::Writer::Server(writer)),
+        writer: Arc::new(writer::Writer::Server(Box::new(writer))),
         readers: Readers::Pool { pool: readers, damage },
         replays: Arc::new(Semaphore::new((config.readers / 2).max(1) as usize)),
         renewed: Arc::default(),
@@ -76,7 +91,7 @@ pub(super) async fn open(config: &StoreConfig, url: &ServerUrl) -> Result<Store,
 
 /// How the tables of a database stand; nothing is made or changed.
 pub(super) async fn status(url: &ServerUrl) -> Result<MigrationStatus, StoreError> {
-    let connection = pool(url, 1).await.map_err(|error| explain(error, url))?;
+    let connection = pool(url, 1, NpmTimeZone::Utc).await.map_err(|error| explain(error, url))?;
     let status = migration::status((&connection).into()).await;
     // The server ends what we don't.
     let _ = connection.close_by_ref().await;
@@ -84,11 +99,10 @@ pub(super) async fn status(url: &ServerUrl) -> Result<MigrationStatus, StoreErro
 }
 
 /// Connections to the server, all of them with our settings.
-async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, DbErr> {
-    let failed = |error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)));
+async fn pool(url: &ServerUrl, connections: u32, zone: NpmTimeZone) -> Result<DatabaseConnection, DbErr> {
     match url.engine() {
         Engine::MySql => {
-            let options: MySqlConnectOptions = url.mysql().map_err(failed)?;
+            let options: MySqlConnectOptions = zone::set(url.mysql().map_err(failed)?, zone);
             let pool = MySqlPoolOptions::new()
                 .max_connections(connections)
                 .min_connections(1)
@@ -128,6 +142,10 @@ async fn pool(url: &ServerUrl, connections: u32) -> Result<DatabaseConnection, D
     }
 }
 
+fn failed(error: sqlx::Error) -> DbErr {
+    DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)))
+}
+
 /// What a server says when it is first asked, in terms of its address.
 fn explain(error: DbErr, url: &ServerUrl) -> StoreError {
     StoreError::Server { place: url.to_string(), source: error }
@@ -138,6 +156,7 @@ pub(super) struct Writer {
     pool: DatabaseConnection,
     engine: Engine,
     fence: RwLock<Option<Fence>>,
+    certificates: Option<CertificateLock>,
     damage: Damage,
 }
 
@@ -160,6 +179,14 @@ impl Writer {
     pub(super) fn fence(&self, hub: &Uid, epoch: i64) {
         let fence = Fence { hub: hub.clone(), epoch };
         *self.fence.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(fence);
+    }
+
+    /// The lock under which certificates are changed; none where there is none.
+    pub(super) async fn certificates(&self) -> Result<Option<Held<'_>>, DbErr> {
+        match &self.certificates {
+            Some(lock) => lock.get().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Begins a transaction within the fence, without a mark: one that somebody tries again if its end isn't known.

@@ -194,6 +194,11 @@ pub(super) fn rows_of(rows: usize, columns: usize) -> String {
     format!("@rows({},{columns})", rounded(rows))
 }
 
+/// The same; the texts of one column, counted from 1, may be long.
+pub(super) fn rows_with_text(rows: usize, columns: usize, text: usize) -> String {
+    format!("@rows({},{columns},{text})", rounded(rows))
+}
+
 /// Statements one after the other, each with values of its own; the first error ends them.
 ///
 /// SQLite gets them in one message: between us and it lie two threads, and what a transaction costs follows the number of

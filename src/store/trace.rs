@@ -22,6 +22,11 @@ const WHOLE_TEXTS: usize = 128 * 1024;
 /// Associations of one kind that a trace shows.
 const ASSOCIATIONS: u64 = 100;
 
+/// The row of an event.
+const PUBLISHED: &str = "\
+    SELECT event_id, @utc(published) AS published, publisher, consumer, hub, consumed_hub, consumed_spoke, success, failed,
+    orphan, v1_hub, seq FROM event_published WHERE event_id = ?";
+
 /// The last attempts of an event, at most 100 in all, so that a trace fits into a record whatever their texts are. Where
 /// that doesn't do for all groups, each is shown its last ones first.
 const ATTEMPTS: &str = "\
@@ -40,7 +45,8 @@ impl Store {
     pub async fn trace(&self, id: &EventId) -> Result<Option<(Event, Trace)>, StoreError> {
         let refused = refused("read what became of an event");
         let Some(event) = self.event(id).await? else { return Ok(None) };
-        let published = event_published::Entity::find_by_id(id.to_string()).one(&self.readers).await;
+        let sql = self.readers.engine().statement(PUBLISHED, vec![id.as_str().into()]);
+        let published = event_published::Entity::find().from_raw_sql(sql).one(&self.readers).await;
         let published = published.map_err(&refused)?;
         let attempts = self.attempts_shown(id).await.map_err(&refused)?;
 

@@ -44,7 +44,7 @@ impl Store {
         let marks = marks(rounded(ids.len()));
         // What no hub of ours has dispatched has no number: numbers are microseconds, so its time will do.
         let sql = format!(
-            "SELECT e.id, e.domain, e.name, p.seq, p.published, p.consumed_spoke IS NOT NULL, \
+            "SELECT e.id, e.domain, e.name, p.seq, @utc(p.published), p.consumed_spoke IS NOT NULL, \
              p.success IS NOT NULL OR p.failed IS NOT NULL OR p.orphan IS NOT NULL \
              FROM event e @join event_published p ON p.event_id = e.id WHERE e.id IN ({marks})"
         );

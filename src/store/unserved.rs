@@ -115,12 +115,12 @@ pub(super) fn page_query(
         Some(key) => (key.published.clone(), key.id.clone()),
         None => (time::text(since.max(0)), String::new()),
     };
-    let sql = "SELECT p.event_id, @bytes(e.data), @moment_text(p.published), \
+    let sql = "SELECT p.event_id, @bytes(e.data), @moment_text(@utc(p.published)), \
                s.event_id IS NULL AND p.consumed_spoke IS NULL AND p.success IS NULL AND p.failed IS NULL \
                AND p.orphan IS NULL \
                FROM (SELECT * FROM event_published @index(event_published_unserved) \
-               WHERE v1_hub IS NULL AND published >= @moment(?) AND (published, event_id) > (@moment(?), ?) \
-               AND @ms(published) <= @now_ms - ? \
+               WHERE v1_hub IS NULL AND published >= @local(@moment(?)) AND (published, event_id) > (@local(@moment(?)), ?) \
+               AND @ms(@utc(published)) <= @now_ms - ? \
                ORDER BY published, event_id LIMIT ?) p \
                JOIN event e ON e.id = p.event_id LEFT JOIN event_scheduled s ON s.event_id = p.event_id \
                ORDER BY p.published, p.event_id";

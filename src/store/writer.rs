@@ -15,7 +15,7 @@ pub(super) enum Writer {
     /// One transaction at a time.
     Sqlite(Arc<sqlite::Writer>),
     /// Several at a time; the server keeps them apart.
-    Server(server::Writer),
+    Server(Box<server::Writer>),
 }
 
 impl Writer {
@@ -93,6 +93,14 @@ impl Writer {
         }
     }
 
+    /// The lock that the npm stack takes too where it has one: under it certificates are changed, and nothing else is done.
+    pub(super) async fn certificates(&self) -> Result<CertificateLock<'_>, DbErr> {
+        match self {
+            Self::Sqlite(_) => Ok(CertificateLock(None)),
+            Self::Server(writer) => writer.certificates().await.map(CertificateLock),
+        }
+    }
+
     /// Bytes that can be written as far as limits of ours go.
     pub(super) async fn room(&self) -> Result<u64, StoreError> {
         match self {
@@ -106,6 +114,18 @@ impl Writer {
         match self {
             Self::Sqlite(writer) => writer.close().await,
             Self::Server(writer) => writer.close().await,
+        }
+    }
+}
+
+/// Nobody else of this server changes certificates, until it is released or dropped.
+pub(super) struct CertificateLock<'a>(Option<server::Held<'a>>);
+
+impl CertificateLock<'_> {
+    /// Gives it back, to be called after the transaction's end.
+    pub(super) async fn release(self) {
+        if let Some(held) = self.0 {
+            held.release().await;
         }
     }
 }

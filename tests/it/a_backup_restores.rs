@@ -190,7 +190,7 @@ async fn what_a_killed_hub_left_of_a_backup_is_removed() {
 #[tokio::test]
 async fn on_a_server_the_servers_own_tool_is_named() {
     let Some(server) = engine::server() else {
-        eprintln!("skipped: the embedded database is copied by the hub");
+        engine::skip("the embedded database is copied by the hub");
         return;
     };
     let hub = TestHub::start().await;

@@ -224,7 +224,7 @@ async fn a_renewal_that_cannot_be_is_refused_by_name_and_the_link_stays() {
 
 #[tokio::test]
 async fn a_hub_that_cannot_renew_its_own_tries_again_and_says_so() {
-    let hub = TestHub::with(|config| config.certificates.hub_leaf = Duration::from_secs(4)).await;
+    let hub = TestHub::with(|config| config.certificates.hub_leaf = Duration::from_secs(8)).await;
     let (rows, bundle) = (database(&hub).await, hub.bundle());
     let (link, first) = (connect(bundle.clone()).await, shown(&hub, &bundle).await);
     rows.execute_unprepared("UPDATE certificate SET version = 99 WHERE id = 'EVENTFLOW-ROOT-CA'")

@@ -17,7 +17,7 @@ use crate::support::{PATIENCE, TestHub, config, engine, until};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copied_folder_is_refused_and_who_lost_its_place_commits_nothing() {
     if engine::server().is_none() {
-        eprintln!("skipped: on SQLite the lock of the data folder says it");
+        engine::skip("on SQLite the lock of the data folder says it");
         return;
     }
     let one = TestHub::start().await;

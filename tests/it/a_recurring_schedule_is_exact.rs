@@ -122,9 +122,11 @@ async fn killed_again_and_again_a_thousand_schedules_run_each_time_once() {
     let bundle = eventflow::pki::Bundle::read(home.data().join("operator.toml")).unwrap();
     let mut raw = Raw::connect(&bundle, ("127.0.0.1", home.port())).await.greeted().await;
 
-    let from = now() + 6_000;
+    // A server takes its time for each of them.
+    let (rounds, from) = if engine::server().is_some() { (1, now() + 15_000) } else { (5, now() + 6_000) };
+    let schedules = 200 * rounds;
     let mut starts = BTreeMap::new();
-    for round in 0..5 {
+    for round in 0..rounds {
         // As many as a link may have waiting, and fewer.
         let numbers: Vec<usize> = (200 * round..200 * (round + 1)).collect();
         for number in &numbers {
@@ -142,7 +144,7 @@ async fn killed_again_and_again_a_thousand_schedules_run_each_time_once() {
         }
     }
     drop(raw);
-    assert!(now() < from, "the machine is too slow to make 1,000 schedules in time");
+    assert!(now() < from, "the machine is too slow to make {schedules} schedules in time");
     let first = *starts.values().min().unwrap();
     until("the first is due", || async { now() > first }).await;
     let mut killed = Vec::new();
@@ -159,7 +161,7 @@ async fn killed_again_and_again_a_thousand_schedules_run_each_time_once() {
     let upto = now().max(from + 2 * INTERVAL);
     until("all that was due so far has run", || async {
         let all = standing(&home.database()).await;
-        all.len() == 1_000 && all.iter().all(|(_, due, ..)| *due > upto)
+        all.len() == schedules && all.iter().all(|(_, due, ..)| *due > upto)
     })
     .await;
     let by_rule = |start: i64| (upto - start) / INTERVAL + 1;
@@ -171,7 +173,7 @@ async fn killed_again_and_again_a_thousand_schedules_run_each_time_once() {
     assert!(!home.words().contains("panicked"), "{}", home.words());
 
     let all = occurrences(&home.database()).await;
-    assert_eq!(all.len(), 1_000);
+    assert_eq!(all.len(), schedules);
     let mut late = Vec::new();
     for (name, start) in &starts {
         exact(name, *start, INTERVAL, &all[name], &mut late);
@@ -304,7 +306,7 @@ async fn what_another_program_changes_in_the_database_is_noticed() {
     let spoke = hub.spoke().await;
     spoke.recur(Recurrence::new("yearly", "@yearly", "alarms", "rang").paused()).await.unwrap();
     let due = now() - 1_000;
-    sql(&hub.database(), &format!("UPDATE v1_recurring SET paused = 0, due = {due}")).await;
+    sql(&hub.database(), &format!("UPDATE v1_recurring SET paused = FALSE, due = {due}")).await;
     until("it ran", || async { hub.handle.metrics().hub.recurring_runs == 1 }).await;
     let state = spoke.recurring("yearly", 1).await.unwrap().shown.state;
     assert_eq!((state.last, state.ran), (Some(due), 1));

@@ -7,7 +7,7 @@ use eventflow::{
     pki::{Bundle, FreshKey},
     spoke::{ConnectError, Publish, Spoke, SpokeConfig, Status},
 };
-use sea_orm::{ConnectionTrait, DatabaseConnection};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -42,7 +42,7 @@ async fn database(hub: &TestHub) -> DatabaseConnection {
 async fn revoke_by_hand(rows: &DatabaseConnection, bundle: &Bundle, at: &str) {
     let id = bundle.uid().unwrap();
     let sql = format!("UPDATE certificate SET revoked = {at} WHERE id = '{id}'");
-    assert!(rows.execute_unprepared(&sql).await.unwrap().rows_affected() > 0);
+    assert!(engine::run(rows, sql).await > 0);
 }
 
 #[tokio::test]
@@ -116,8 +116,12 @@ async fn within_six_seconds_if_somebody_else_wrote_it() {
     let mut quick = Raw::connect(&revoked, hub.handle.info().address).await.greeted().await;
     stays_too.renew().await.unwrap();
     // In the last ten minutes of its validity: that is how npm renews.
-    revoke_by_hand(&rows, &expiring, "datetime(validity, '-599 seconds')").await;
-    revoke_by_hand(&rows, &revoked, "datetime('now')").await;
+    let soon = match rows.get_database_backend() {
+        DbBackend::Sqlite => "datetime(validity, '-599 seconds')",
+        _ => "validity - interval '599' second",
+    };
+    revoke_by_hand(&rows, &expiring, soon).await;
+    revoke_by_hand(&rows, &revoked, "utc_timestamp()").await;
     let began = Instant::now();
     // Even before the hub has noticed, nothing is renewed for it.
     let key = FreshKey::generate().unwrap();
@@ -151,11 +155,8 @@ async fn with_its_intermediate() {
     let billing = admin.issue(&hub, "billing.toml", json!({ "name": "BILLING" })).await;
     assert!(billing.uid().unwrap().ends_with(".BILLING"));
     let (cut, stays) = (connect(&billing).await, hub.spoke().await);
-    rows.execute_unprepared(
-        "UPDATE certificate SET revoked = datetime('now'), version = 1 WHERE id = 'BILLING'",
-    )
-    .await
-    .unwrap();
+    let revoke = "UPDATE certificate SET revoked = utc_timestamp(), version = 1 WHERE id = 'BILLING'";
+    engine::run(&rows, revoke).await;
     over(&cut).await;
     refused(&billing).await;
     assert_eq!(stays.status().links_lost, 0);
@@ -164,9 +165,7 @@ async fn with_its_intermediate() {
     connect(&anew).await.close().await;
     // So is that of the hub's own spokes, by the hub itself: the operator's bundle follows.
     let operator = hub.bundle();
-    rows.execute_unprepared("UPDATE certificate SET revoked = datetime('now') WHERE id = 'EVENTFLOW-SPOKE'")
-        .await
-        .unwrap();
+    engine::run(&rows, "UPDATE certificate SET revoked = utc_timestamp() WHERE id = 'EVENTFLOW-SPOKE'").await;
     over(&stays).await;
     refused(&operator).await;
     until("the operator has another bundle", || async { hub.bundle() != operator }).await;

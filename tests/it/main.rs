@@ -33,6 +33,7 @@ mod drain;
 mod drain_hands_back;
 mod embedded_hubs_leave_nothing;
 mod embedding;
+mod engines;
 mod golden_bytes;
 mod hostile_bytes;
 mod key_order;

@@ -65,7 +65,7 @@ async fn any_client_may_not_say_that_a_hub_is_online() {
     ignored(&hub, 1).await;
     // Or knows that it stopped.
     row(&npm, PEER, 50_001).await;
-    npm.run("update hub set quit = datetime('now') where id = ?", &[PEER]).await;
+    npm.run("update hub set quit = utc_timestamp() where id = ?", &[PEER]).await;
     peer.link(&hub).await.send(&ONLINE).await;
     ignored(&hub, 2).await;
     npm.run("update hub set quit = null where id = ?", &[PEER]).await;
@@ -171,7 +171,7 @@ async fn one_failed_dial_marks_no_peer_as_stopped() {
     drop(closed);
     let stopped = TcpListener::bind("127.0.0.1:0").await.unwrap();
     row(&npm, "STOPPED.EVENTFLOW-HUB", stopped.local_addr().unwrap().port()).await;
-    npm.run("update hub set quit = datetime('now') where id like 'STOPPED%'", &[]).await;
+    npm.run("update hub set quit = utc_timestamp() where id like 'STOPPED%'", &[]).await;
     let hub = TestHub::on(hub.stop().await, |_| {}).await;
 
     let told = "select count(*) from log where message like '%' || ? || '%can''t be told%'";
@@ -195,7 +195,7 @@ async fn the_row_of_a_hub_says_that_it_stops_when_it_does_and_not_before() {
     let open = "select quit is null from hub where id = ?";
     assert_eq!(npm.get::<bool>(open, &[&own]).await, Some(true));
     // An npm hub that couldn't reach this one.
-    npm.run("update hub set quit = datetime('now') where id = ?", &[&own]).await;
+    npm.run("update hub set quit = utc_timestamp() where id = ?", &[&own]).await;
     until("it is taken back", || async { npm.get::<bool>(open, &[&own]).await == Some(true) }).await;
 
     let folder = hub.stop().await;

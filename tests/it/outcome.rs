@@ -124,7 +124,7 @@ async fn an_outcome_that_another_program_writes_is_seen() {
     database.execute_unprepared("DELETE FROM event WHERE id = 'deleted'").await.unwrap();
     let outcome = ended(&link.reply("2").await);
     assert_eq!((&outcome["state"], &outcome["consumer"]), (&"dead".into(), &"NPM-1".into()));
-    assert_eq!(outcome["ended"], 1_796_040_001_500_i64);
+    assert_eq!(outcome["ended"], engine::held(1_796_040_001_500));
     assert_eq!(link.reply("3").await[..3], ["err", "3", code::EVENT_NOT_FOUND]);
     println!("seen after {:?}", began.elapsed());
     database.close().await.unwrap();

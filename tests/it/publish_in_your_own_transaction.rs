@@ -38,17 +38,25 @@ impl App {
 
     /// An order and its event, as docs/transactions.md says it, up to the end of the transaction.
     async fn write(&self, id: &str, end: &str) {
-        self.run("BEGIN IMMEDIATE", &[]).await;
+        let begin = match self.db.get_database_backend() {
+            DbBackend::Sqlite => "BEGIN IMMEDIATE",
+            _ => "BEGIN",
+        };
+        self.db.execute_unprepared(begin).await.unwrap();
         self.run("INSERT INTO shop_order (number) VALUES (?)", &[id]).await;
         self.event(id, "{\"total\":12}").await;
         self.run("INSERT INTO event_published (event_id, publisher) VALUES (?, 'SHOP')", &[id]).await;
-        self.run(end, &[]).await;
+        self.db.execute_unprepared(end).await.unwrap();
     }
 
     async fn event(&self, id: &str, data: &str) {
-        let sql =
-            "INSERT INTO event (id, domain, pid, name, data) VALUES (?, 'orders', 'order-1', 'created', ?)";
-        self.run(sql, &[id, data]).await;
+        let json = match self.db.get_database_backend() {
+            DbBackend::Postgres => "CAST(? AS json)",
+            _ => "?",
+        };
+        let row = format!("(?, 'orders', 'order-1', 'created', {json})");
+        let sql = format!("INSERT INTO event (id, domain, pid, name, data) VALUES {row}");
+        self.run(&sql, &[id, data]).await;
     }
 
     async fn published(&self, id: &str) {

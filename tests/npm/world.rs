@@ -1,7 +1,7 @@
 //! Our hub and the npm stack on one database.
 
 use eventflow::{
-    config::{CertificateSettings, DatabaseUrl, HubConfig, Secret},
+    config::{CertificateSettings, DatabaseUrl, HubConfig, NpmTimeZone, Secret},
     hub::{Hub, HubHandle},
     spoke::{Spoke, SpokeConfig},
 };
@@ -92,12 +92,16 @@ pub async fn stop(hub: HubHandle) {
     assert!(outcome.is_clean(), "{outcome:?}");
 }
 
-async fn start(folder: &TempDir, scratch: &Scratch, change: fn(&mut HubConfig)) -> HubHandle {
+/// Starts a hub of ours with this folder.
+pub async fn start(folder: &TempDir, scratch: &Scratch, change: fn(&mut HubConfig)) -> HubHandle {
     let mut config = HubConfig { data: folder.path().join("data"), ..HubConfig::default() };
     config.hub.internal_port = 0;
     config.admin.port = 0;
     config.certificates =
         CertificateSettings { iterations: ROUNDS, ..CertificateSettings::with_phrase(Secret::new(PHRASE)) };
+    if scratch.is_zoned {
+        config.mysql.npm_time_zone = NpmTimeZone::Server;
+    }
     change(&mut config);
     let url = DatabaseUrl::parse(&scratch.url).unwrap();
     Hub::builder().config(config).database(url).start().await.expect("the hub starts")

@@ -67,7 +67,7 @@ async fn find(db: &Db<'_>, delete: &Delete) -> Result<Vec<Gone>, DbErr> {
                 vec![delete.hub.as_str().into(), domain.as_str().into(), pid.as_str().into()];
             values.extend(delete.before.map(time::value));
             values.push(signed(delete.most.saturating_add(1) as u64).into());
-            let before = if delete.before.is_some() { "AND e.timestamp < ?" } else { "" };
+            let before = if delete.before.is_some() { "AND e.timestamp < @local(?)" } else { "" };
             let tail =
                 format!("e.domain = ? AND e.pid = ? {before} AND {HAS_BEGUN} ORDER BY e.timestamp LIMIT ?");
             (format!("{find} {tail}"), values)
@@ -101,7 +101,7 @@ fn tell(delete: &Delete, count: usize, script: &mut Script) {
         ),
     };
     script.add(
-        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))",
+        "INSERT INTO log (timestamp, agent, message, error) VALUES (@local(?), ?, ?, @json(?))",
         [time::value(delete.at), delete.hub.as_str().into(), message.into(), error.to_string().into()],
     );
 }

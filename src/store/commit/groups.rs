@@ -72,7 +72,7 @@ pub(super) struct Told<'a> {
 impl Told<'_> {
     pub(super) fn tell(self, message: String, details: &serde_json::Value, script: &mut Script) {
         script.add(
-            "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))",
+            "INSERT INTO log (timestamp, agent, message, error) VALUES (@local(?), ?, ?, @json(?))",
             [time::value(self.at), self.hub.as_str().into(), message.into(), details.to_string().into()],
         );
     }

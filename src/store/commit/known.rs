@@ -356,7 +356,7 @@ async fn states(db: &Db<'_>, ids: Vec<&EventId>) -> Result<HashMap<EventId, Stat
     let mut states = HashMap::with_capacity(ids.len());
     for piece in pieces(&ids) {
         let sql = format!(
-            "SELECT e.id, e.timestamp, p.event_id IS NOT NULL, s.event_id IS NOT NULL, coalesce(p.seq, 0), \
+            "SELECT e.id, @utc(e.timestamp), p.event_id IS NOT NULL, s.event_id IS NOT NULL, coalesce(p.seq, 0), \
              p.success IS NULL AND p.failed IS NULL AND p.orphan IS NULL AND {ours}, {DUE}, \
              CASE WHEN s.event_id IS NOT NULL AND s.executed IS NULL THEN 'scheduled' \
              WHEN p.event_id IS NULL THEN 'persisted' WHEN p.success IS NOT NULL THEN 'success' \

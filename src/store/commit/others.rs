@@ -12,7 +12,7 @@ use super::{
         Binding, KnownBindings, StoreError, Write, Written, bindings,
         engine::Ask,
         entity::{binding, binding_start, cursor},
-        sql::{cut, fill, pieces, rounded, rows_of, signed},
+        sql::{cut, fill, pieces, rounded, rows_with_text, signed},
         time,
         writer::Db,
     },
@@ -88,8 +88,9 @@ pub(super) async fn write(db: &Db<'_>, writes: &[Write], answers: &mut [Answer])
         }
         fill(&mut values, piece.len(), 4);
         let sql = format!(
-            "INSERT INTO log (timestamp, agent, message, error) SELECT column1, column2, column3, @json(column4) FROM {} v WHERE column1 IS NOT NULL",
-            rows_of(piece.len(), 4)
+            "INSERT INTO log (timestamp, agent, message, error) SELECT @local(column1), column2, column3, @json(column4) \
+             FROM {} v WHERE column1 IS NOT NULL",
+            rows_with_text(piece.len(), 4, 4)
         );
         db.run(sql, values).await?;
     }

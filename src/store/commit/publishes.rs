@@ -7,7 +7,7 @@ use sea_orm::Value;
 use super::{
     super::{
         Placed, StoreError, Write, Written,
-        sql::{Script, fill, pieces, rounded, rows_of, signed},
+        sql::{Script, fill, pieces, rounded, rows_of, rows_with_text, signed},
         time,
     },
     Answer,
@@ -152,9 +152,9 @@ pub(super) fn insert_events(events: &[(&Event, i64)], script: &mut Script) {
     fill(&mut values, events.len(), 7);
     let sql = format!(
         "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) \
-         SELECT column1, column2, column3, column4, column5, column6, @json(column7) FROM {} v \
+         SELECT column1, @local(column2), column3, column4, column5, column6, @json(column7) FROM {} v \
          WHERE column1 IS NOT NULL",
-        rows_of(events.len(), 7)
+        rows_with_text(events.len(), 7, 7)
     );
     script.add(&sql, values);
 }
@@ -177,7 +177,7 @@ pub(super) fn insert_published(rows: &[Row<'_>], script: &mut Script) {
     fill(&mut values, rows.len(), 7);
     let sql = format!(
         "INSERT INTO event_published (event_id, published, publisher, hub, consumed_hub, v1_hub, seq) \
-         SELECT * FROM {} v WHERE column1 IS NOT NULL",
+         SELECT column1, @local(column2), column3, column4, column5, column6, column7 FROM {} v WHERE column1 IS NOT NULL",
         rows_of(rows.len(), 7)
     );
     script.add(&sql, values);

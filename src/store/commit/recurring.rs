@@ -217,7 +217,7 @@ fn remember(script: &mut Script, what: &str, name: &RecurringName, by: &Uid, hub
 
 fn log(script: &mut Script, message: &str, details: &serde_json::Value, hub: &Uid, at: i64) {
     script.add(
-        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))",
+        "INSERT INTO log (timestamp, agent, message, error) VALUES (@local(?), ?, ?, @json(?))",
         [time::value(at), hub.as_str().into(), message.into(), details.to_string().into()],
     );
 }

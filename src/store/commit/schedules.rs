@@ -71,7 +71,8 @@ async fn insert(db: &Db<'_>, plan: Plan, event: &Event, due: i64, publisher: &Ui
     let mut script = Script::new(db.engine());
     if plan == Plan::New {
         script.add(
-            "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) VALUES (?, ?, ?, ?, ?, ?, @json(?))",
+            "INSERT INTO event (id, timestamp, domain, rid, pid, name, data) \
+             VALUES (?, @local(?), ?, ?, ?, ?, @json(?))",
             [
                 id(),
                 now(),
@@ -84,11 +85,11 @@ async fn insert(db: &Db<'_>, plan: Plan, event: &Event, due: i64, publisher: &Ui
         );
     }
     script.add(
-        "INSERT INTO event_published (event_id, published, publisher) VALUES (?, ?, ?)",
+        "INSERT INTO event_published (event_id, published, publisher) VALUES (?, @local(?), ?)",
         [id(), now(), publisher.as_str().into()],
     );
     script.add(
-        "INSERT INTO event_scheduled (event_id, timestamp, scheduled) VALUES (?, ?, ?)",
+        "INSERT INTO event_scheduled (event_id, timestamp, scheduled) VALUES (?, @local(?), ?)",
         [id(), now(), rounded_up(due)],
     );
     script.add("INSERT INTO v1_schedule (event_id, due) VALUES (?, ?)", [id(), due.into()]);
@@ -138,7 +139,7 @@ async fn cancel(db: &Db<'_>, id: &EventId, by: &Uid, hub: &Uid, at: i64) -> Resu
     // In the form in which deletions are remembered.
     let details = serde_json::json!({ "by": by, "id": id, "count": 1 });
     script.add(
-        "INSERT INTO log (timestamp, agent, message, error) VALUES (?, ?, ?, @json(?))",
+        "INSERT INTO log (timestamp, agent, message, error) VALUES (@local(?), ?, ?, @json(?))",
         [
             time::value(at),
             hub.as_str().into(),
@@ -191,7 +192,7 @@ async fn serve<'a>(db: &Db<'_>, events: &[&'a Running], hub: &Uid) -> Result<Vec
     }
     // Rows that nobody published yet, as if somebody had.
     let missing = format!(
-        "INSERT INTO event_published (event_id, published, publisher) SELECT e.id, @now, ? FROM event e \
+        "INSERT INTO event_published (event_id, published, publisher) SELECT e.id, @local(@now), ? FROM event e \
          WHERE e.id IN ({}) AND NOT EXISTS (SELECT 1 FROM event_published p WHERE p.event_id = e.id)",
         marks(rounded(events.len()))
     );
@@ -202,7 +203,7 @@ async fn serve<'a>(db: &Db<'_>, events: &[&'a Running], hub: &Uid) -> Result<Vec
 
     let which = format!("event_id IN ({}) AND v1_hub IS NULL", marks(rounded(events.len())));
     // MySQL sets one column after the other: the claim that decides comes last.
-    let set = "published = @now, hub = CASE WHEN consumed_hub IS NULL THEN ? ELSE hub END, \
+    let set = "published = @local(@now), hub = CASE WHEN consumed_hub IS NULL THEN ? ELSE hub END, \
                consumed_hub = coalesce(consumed_hub, @now), v1_hub = ?";
     let set = (set.to_owned(), vec![hub.as_str().into(), hub.as_str().into()]);
     let served = update_which(db, "event_published", set, (which, ids())).await?;
@@ -222,7 +223,7 @@ async fn happen(db: &Db<'_>, events: &[&Running]) -> Result<(), DbErr> {
     }
     fill(&mut values, events.len(), 3);
     let given = || (format!("{} given", rows_of(events.len(), 3)), values.clone());
-    let happens = ("timestamp = given.column2".to_owned(), Vec::new());
+    let happens = ("timestamp = @local(given.column2)".to_owned(), Vec::new());
     let mut script = Script::new(db.engine());
     let (sql, values) = update_from(db.engine(), "event", happens, given(), "id = @id(given.column1)");
     script.add(sql, values);

@@ -52,7 +52,7 @@ impl Tails {
         let mut tails = HashMap::with_capacity(logs.len());
         for piece in pieces(&logs) {
             let sql = format!(
-                "SELECT l.column1, l.column2, e.id, e.timestamp, p.seq FROM {} l \
+                "SELECT l.column1, l.column2, e.id, @utc(e.timestamp), p.seq FROM {} l \
                  JOIN event e ON e.id = (SELECT e.id FROM event e LEFT JOIN event_published p ON p.event_id = e.id \
                  WHERE e.domain = l.column1 AND e.pid = l.column2 AND {HAS_BEGUN} \
                  ORDER BY e.timestamp DESC, p.seq IS NULL DESC, p.seq DESC, e.id DESC LIMIT 1) \

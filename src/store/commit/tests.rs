@@ -50,7 +50,7 @@ async fn a_publish_is_stored_with_its_hub() {
     let answer = one(&store, publish(event("e"), 7)).await;
     assert_eq!(published(&answer), Published::fresh(AT, 7));
     assert_eq!(store.event(&id("e")).await.unwrap(), Some(event("e")));
-    let row = "SELECT published = consumed_hub AND hub = 'HUB-1' AND v1_hub = 'HUB-1' AND seq = 7 \
+    let row = "SELECT @utc(published) = consumed_hub AND hub = 'HUB-1' AND v1_hub = 'HUB-1' AND seq = 7 \
                AND consumed_spoke IS NULL AND consumer IS NULL FROM event_published";
     assert!(rows(&store, row).await[0].try_get_by_index::<bool>(0).unwrap());
 }

@@ -1,14 +1,25 @@
 //! The zone of the times that MySQL and MariaDB give by themselves.
 //!
-//! Columns such as `published` have a default of the session's time. Our sessions are in UTC; those of the npm stack are in
-//! the server's zone, and a column doesn't tell.
+//! Columns such as `published` have a default of the session's time. Those of the npm stack's sessions are in the server's
+//! zone, and a column doesn't tell: what we read and write there goes through the words `@utc` and `@local` of
+//! [`engine`](super::super::engine), which convert from and to the zone of our own session. That one is UTC, where they do
+//! nothing, or the server's.
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Statement};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, Statement, sqlx::mysql::MySqlConnectOptions};
 
 use super::{
     super::{NpmTimeZone, StoreError, sql::refused},
     ServerUrl,
 };
+
+/// Sessions in the zone in which npm's are.
+pub(super) fn set(options: MySqlConnectOptions, zone: NpmTimeZone) -> MySqlConnectOptions {
+    match zone {
+        NpmTimeZone::Utc => options,
+        // A new session has the server's.
+        NpmTimeZone::Server => options.timezone(None),
+    }
+}
 
 /// Refuses a server that isn't in UTC, unless that is allowed.
 pub(super) async fn check(

@@ -2,7 +2,7 @@
 //! `mysql`, or `mysql_zoned`, a server that isn't in UTC. The server is the one of `EVENTFLOW_TEST_POSTGRES_URL`, …; each test
 //! gets a database of its own there.
 
-use std::{cell::RefCell, sync::Mutex};
+use std::{cell::RefCell, io::Write, sync::Mutex};
 
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, Statement, TransactionTrait};
 
@@ -39,7 +39,9 @@ pub(in super::super) fn is_zoned() -> bool {
 pub(in super::super) fn is_only_for_sqlite(why: &str) -> bool {
     let skipped = engine() != Engine::Sqlite;
     if skipped {
-        eprintln!("skipped: {why}");
+        // Not by a macro of the test harness, which would hide it.
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
+        std::io::stderr().write_all(format!("skipped: {test}: {why}\n").as_bytes()).unwrap();
     }
     skipped
 }

@@ -20,13 +20,13 @@ async fn foreign(store: &Store, id: &str, published: Option<i64>) {
     let at = time::text(AT);
     let event = format!(
         "INSERT INTO event (id, timestamp, domain, pid, name, data) \
-         VALUES ('{id}', '{at}', 'orders', 'order-1', 'created', '1')"
+         VALUES ('{id}', @local('{at}'), 'orders', 'order-1', 'created', '1')"
     );
     sql(store, &event).await;
     if let Some(ms) = published {
         let at = time::text(AT + ms);
         let row = format!(
-            "INSERT INTO event_published (event_id, published, publisher) VALUES ('{id}', '{at}', 'NPM-1')"
+            "INSERT INTO event_published (event_id, published, publisher) VALUES ('{id}', @local('{at}'), 'NPM-1')"
         );
         sql(store, &row).await;
     }

@@ -64,7 +64,7 @@ async fn persist(store: &Store, id: &str, timestamp: i64) {
     let at = time::text(timestamp);
     let text = format!(
         "INSERT INTO event (id, timestamp, domain, pid, name, data) \
-         VALUES ('{id}', '{at}', 'orders', 'order-1', 'created', '1')"
+         VALUES ('{id}', @local('{at}'), 'orders', 'order-1', 'created', '1')"
     );
     sql(store, &text).await;
 }

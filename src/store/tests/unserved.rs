@@ -16,7 +16,7 @@ async fn written(store: &Store, id: &str, ago: u32) {
     let text = format!(
         "INSERT INTO event (id, domain, pid, name, data) VALUES ('{id}', 'orders', 'order-1', 'created', '1'); \
          INSERT INTO event_published (event_id, publisher, published) \
-         VALUES ('{id}', 'SHOP', '{published}')"
+         VALUES ('{id}', 'SHOP', @local('{published}'))"
     );
     sql(store, &text).await;
 }

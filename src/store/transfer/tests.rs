@@ -94,7 +94,7 @@ async fn filled() -> Store {
             publish(event("again"), 5),
             Write::Bind(binding("", "orders", "*", 0)),
             Write::Bind(binding("mail", "orders.>", "*", 7)),
-            Write::Cursor { hub: hub(), group: "mail".into(), seq: 1 },
+            Write::Cursor { hub: hub(), group: "mail".into(), seq: 1, known: None },
         ])
         .await;
     one(&store, finish("done", 3, Outcome::Success)).await.unwrap();

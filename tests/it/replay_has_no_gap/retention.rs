@@ -8,14 +8,17 @@ use crate::support::npm::Npm;
 /// What retention does to these events: they go, and a row says so.
 async fn remove(hub: &TestHub, domain: &str, seqs: &[u64]) {
     let db = Npm::of(hub).await;
-    let (first, last) = (seqs[0].to_string(), seqs[seqs.len() - 1].to_string());
-    let sql = "delete from event where domain = ? and id in (select event_id from event_published \
-               where seq between cast(? as integer) and cast(? as integer))";
-    assert_eq!(db.run(sql, &[domain, &first, &last]).await, seqs.len() as u64);
-    let sql = "insert into v1_removed (hub, domain, first_seq, last_seq, events, removed) \
-               values (?, ?, cast(? as integer), cast(? as integer), cast(? as integer), datetime('now'))";
-    let count = seqs.len().to_string();
-    db.run(sql, &[&hub.handle.info().id, domain, &first, &last, &count]).await;
+    let (first, last, count) = (seqs[0], seqs[seqs.len() - 1], seqs.len());
+    let sql = format!(
+        "delete from event where domain = ? and id in (select event_id from event_published \
+         where seq between {first} and {last})"
+    );
+    assert_eq!(db.run(&sql, &[domain]).await, count as u64);
+    let sql = format!(
+        "insert into v1_removed (hub, domain, first_seq, last_seq, events, removed) \
+         values (?, ?, {first}, {last}, {count}, utc_timestamp())"
+    );
+    db.run(&sql, &[&hub.handle.info().id, domain]).await;
 }
 
 async fn of(spoke: &Spoke, domain: &'static str, events: usize) -> Vec<u64> {

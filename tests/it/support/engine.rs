@@ -2,8 +2,13 @@
 //! `mysql`, or `mysql_zoned`, a server that isn't in UTC. A server is the one of `EVENTFLOW_TEST_POSTGRES_URL`, …, which
 //! `tests/servers` starts; the hubs of one folder have a database of their own there.
 
+#[path = "engine/pool.rs"]
+mod pool;
+
 use std::{
     fs,
+    future::Future,
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -40,9 +45,16 @@ pub fn server() -> Option<&'static str> {
 pub fn is_only_for_sqlite(why: &str) -> bool {
     let skipped = variable().is_some();
     if skipped {
-        eprintln!("skipped: {why}");
+        skip(why);
     }
     skipped
+}
+
+/// Says that the test that runs in this thread is left out, and why.
+pub fn skip(why: &str) {
+    // Not by a macro of the test harness, which would hide it.
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    std::io::stderr().write_all(format!("skipped: {test}: {why}\n").as_bytes()).unwrap();
 }
 
 /// The URL of the database of the hubs of this folder; none: SQLite, in their data folder.
@@ -53,7 +65,8 @@ pub fn url(folder: &Path) -> Option<String> {
     let variable = variable()?;
     let server =
         std::env::var(variable).unwrap_or_else(|_| panic!("{variable} isn't set: see tests/servers"));
-    let url = create(server);
+    let url = pool::empty().unwrap_or_else(|| create(server));
+    pool::taken(&url);
     note(folder, &url);
     Some(url)
 }
@@ -68,24 +81,30 @@ pub fn create(server: String) -> String {
     let name = format!("it_{:016x}", fastrand::u64(..));
     let (place, _) = server.rsplit_once('/').unwrap();
     let url = format!("{place}/{name}");
-    // In a thread of its own: whoever asks may be inside a runtime, and not await.
-    let make = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let server = Database::connect(server).await.unwrap();
-            server.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
-            server.close().await.unwrap();
-        });
-    };
-    std::thread::spawn(make).join().unwrap();
+    aside(async move {
+        let server = Database::connect(server).await.unwrap();
+        server.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
+        server.close().await.unwrap();
+    });
     url
+}
+
+/// Waits for it in a thread of its own: whoever asks may be inside a runtime, and not await.
+fn aside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(work)
+    };
+    std::thread::spawn(run).join().unwrap()
 }
 
 /// Makes a hub of this folder use its database.
 pub fn settle(config: &mut HubConfig, folder: &Path) {
     if let Some(url) = url(folder) {
         config.store.url = Some(DatabaseUrl::parse(&url).unwrap());
-        config.mysql.npm_time_zone = NpmTimeZone::Server;
+        if server() == Some("zoned") {
+            config.mysql.npm_time_zone = NpmTimeZone::Server;
+        }
     }
 }
 
@@ -99,7 +118,11 @@ pub fn place(file: &Path) -> Place {
 
 /// That database as a store.
 pub async fn store(file: &Path) -> Store {
-    let config = StoreConfig { npm_time_zone: store::NpmTimeZone::Server, ..StoreConfig::new(place(file)) };
+    let npm_time_zone = match server() {
+        Some("zoned") => store::NpmTimeZone::Server,
+        _ => store::NpmTimeZone::Utc,
+    };
+    let config = StoreConfig { npm_time_zone, ..StoreConfig::new(place(file)) };
     Store::open(&config).await.unwrap()
 }
 
@@ -111,14 +134,20 @@ pub async fn open(file: &Path) -> DatabaseConnection {
     Database::connect(options).await.unwrap()
 }
 
-/// A statement with `?` for each value, for the engine behind this connection.
+/// A statement with `?` for each value and `utc_timestamp()` for the present second, for the engine behind this connection.
 pub fn statement(
     db: &impl ConnectionTrait,
     sql: impl AsRef<str>,
     values: impl IntoIterator<Item = Value>,
 ) -> Statement {
     let backend = db.get_database_backend();
-    let mut parts = sql.as_ref().split('?');
+    let now = match backend {
+        DbBackend::Postgres => "date_trunc('second', statement_timestamp() AT TIME ZONE 'UTC')",
+        DbBackend::Sqlite => "datetime('now')",
+        _ => "utc_timestamp()",
+    };
+    let sql = sql.as_ref().replace("utc_timestamp()", now);
+    let mut parts = sql.split('?');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for (at, part) in parts.enumerate() {
         if backend == DbBackend::Postgres {
@@ -129,6 +158,27 @@ pub fn statement(
         text.push_str(part);
     }
     Statement::from_sql_and_values(backend, text, values)
+}
+
+/// Runs a [`statement`]; how many rows it changed.
+pub async fn run(db: &DatabaseConnection, sql: impl AsRef<str>) -> u64 {
+    let sql = sql.as_ref();
+    let done = db.execute_raw(statement(db, sql, [])).await;
+    done.unwrap_or_else(|error| panic!("{sql}: {error}")).rows_affected()
+}
+
+/// A column of JSON as text.
+pub fn text(db: &impl ConnectionTrait, column: &str) -> String {
+    match db.get_database_backend() {
+        DbBackend::Postgres => format!("CAST({column} AS text)"),
+        DbBackend::MySql => format!("CAST({column} AS char)"),
+        _ => column.to_owned(),
+    }
+}
+
+/// What the columns that the npm stack knows hold of a moment, in milliseconds: on MySQL whole seconds.
+pub fn held(ms: i64) -> i64 {
+    if matches!(server(), Some("mysql" | "zoned")) { ms - ms.rem_euclid(1_000) } else { ms }
 }
 
 /// The folder of hubs whose data folder has this file.

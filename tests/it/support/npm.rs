@@ -54,14 +54,14 @@ impl Npm {
 
     /// Claims as an npm spoke does. True: it has won.
     pub async fn claim(&self, id: &str, consumer: &str) -> bool {
-        let sql = "update event_published set consumed_spoke = datetime('now'), consumer = ? \
+        let sql = "update event_published set consumed_spoke = utc_timestamp(), consumer = ? \
                    where event_id = ? and consumed_spoke is null";
         self.run(sql, &[consumer, id]).await == 1
     }
 
     /// Records an outcome as an npm spoke does: `success` or `failed`.
     pub async fn end(&self, id: &str, outcome: &str) {
-        let sql = format!("update event_published set {outcome} = datetime('now') where event_id = ?");
+        let sql = format!("update event_published set {outcome} = utc_timestamp() where event_id = ?");
         assert_eq!(self.run(&sql, &[id]).await, 1);
     }
 

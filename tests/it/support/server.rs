@@ -17,7 +17,7 @@ impl Server {
     /// Starts one of the engine that the tests run on; none, and it is said: on SQLite.
     pub fn start() -> Option<Self> {
         let Some(name) = engine::server() else {
-            eprintln!("skipped: SQLite has no server that could be away");
+            super::engine::skip("SQLite has no server that could be away");
             return None;
         };
         let mut server = Self { folder: tempfile::tempdir().unwrap(), name, url: String::new() };

@@ -45,6 +45,13 @@ impl Database {
         }
     }
 
+    /// Runs what a dump says.
+    pub async fn restore(&self, dump: &str) {
+        let mut connection = self.own_connection().await;
+        sqlx::raw_sql(AssertSqlSafe(dump)).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
     pub async fn close(&self) {
         self.pool.close().await;
     }

@@ -92,6 +92,25 @@ pub fn decrypted(key: &str, pass: &[u8]) -> String {
     read(&folder, "plain")
 }
 
+/// What `openssl x509 -text` says of a certificate.
+pub fn described(cert: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "cert", cert);
+    let output = openssl(&folder).args(["x509", "-in", "cert", "-noout", "-text"]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether the chain holds.
+pub fn verifies(root: &str, intermediate: &str, leaf: &str) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, cert) in [("root", root), ("intermediate", intermediate), ("leaf", leaf)] {
+        write(&folder, name, cert);
+    }
+    let mut openssl = openssl(&folder);
+    openssl.args(["verify", "-CAfile", "root", "-untrusted", "intermediate", "leaf"]);
+    openssl.output().is_ok_and(|output| output.status.success())
+}
+
 const AUTHORITY: &str = "keyUsage=critical,keyCertSign,cRLSign";
 const SKI: &str = "subjectKeyIdentifier=hash";
 const AKI: &str = "authorityKeyIdentifier=keyid:always,issuer:always";

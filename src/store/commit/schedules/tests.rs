@@ -82,7 +82,7 @@ async fn what_is_scheduled_is_stored_and_served_by_nobody_until_it_ran() {
     assert_eq!(open_page(&store, 0, 9, 9_999).await.0[0].seq, 7);
     assert_eq!(store.last_seq(&hub()).await.unwrap(), 7);
     let all = "SELECT count(*) FROM event_scheduled s JOIN event_published p USING (event_id) WHERE \
-               s.executed = s.success AND s.failed IS NULL AND p.hub = 'HUB-1' AND p.consumed_hub = p.published";
+               s.executed = s.success AND s.failed IS NULL AND p.hub = 'HUB-1' AND p.consumed_hub = @utc(p.published)";
     assert_eq!(number(&store, all).await, 1);
     one(&store, finish("e", 7, Outcome::Success)).await.unwrap();
 }

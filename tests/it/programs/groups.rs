@@ -23,7 +23,7 @@ fn where_events_are_dead_is_told_to_whom_names_no_group() {
         assert!(stderr.contains("there are dead events in --group billing"), "{line}: {stderr}");
     }
     for line in ["dead show a", "dead delete a"] {
-        let (_, stderr) = ends(&hub, line, 3, code);
+        let (_, stderr) = ends(&hub, line, 3, "E_EVENTFLOW_NOT_DEAD");
         assert!(stderr.contains("it is dead in --group billing"), "{line}: {stderr}");
     }
     let (_, stderr) = ends(&hub, "dead list --domain parcels --group billing", 3, code);

@@ -46,11 +46,10 @@ pub(super) async fn end_import(db: &Db<'_>, id: &str) -> Result<(), DbErr> {
     db.run(sql, vec![format!("{IMPORT}{id}").into()]).await.map(drop)
 }
 
-/// Sets the marker, if it isn't set: by the clock that gives rows their times.
+/// Sets the marker, if it isn't set: by the clock that gives rows their times. Of hubs that start at once one does it.
 pub(super) async fn set(db: &Db<'_>) -> Result<(), DbErr> {
-    let sql = "INSERT INTO v1_marker (name, at) SELECT ?, @now_ms \
-               WHERE NOT EXISTS (SELECT 1 FROM v1_marker WHERE name = ?)";
-    db.run(sql, vec![FIRST_START.into(), FIRST_START.into()]).await.map(drop)
+    let sql = "INSERT INTO v1_marker (name, at) VALUES (?, @now_ms) @else_leave(name)";
+    db.run(sql, vec![FIRST_START.into()]).await.map(drop)
 }
 
 impl Store {

@@ -237,7 +237,9 @@ async fn a_hub_that_cannot_renew_its_own_tries_again_and_says_so() {
     until("new links see another leaf", || async { shown(&hub, &hub.bundle()).await != first }).await;
     assert_eq!(link.status().links_lost, 0);
     until("the log says so", || async {
-        let sql = "SELECT error FROM log WHERE message = 'the hub''s certificates can''t be renewed'";
+        let error = engine::text(&rows, "error");
+        let sql =
+            format!("SELECT {error} FROM log WHERE message = 'the hub''s certificates can''t be renewed'");
         let found = rows.query_all_raw(engine::statement(&rows, sql, [])).await;
         found
             .unwrap()

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Raw, TestHub, until};
+use crate::support::{Raw, TestHub, npm::taken, until};
 
 async fn publish(raw: &mut Raw, id: &str) -> u64 {
     let answer = raw.ask(&["publish", "1", id, "orders", "created", "p", "", "1"]).await;
@@ -94,6 +94,8 @@ async fn what_others_saw_is_no_news() {
     seeing.ask(&["consume", "3", "1", "", "*", "*", r#"{"credit":1}"#]).await;
     publish(&mut publisher, "consumed").await;
     publish(&mut publisher, "waiting").await;
+    // Publishers hear of a commit first: it has to have come to those whom it is for.
+    taken(&hub, "Committed", 3).await;
     seeing.ask(&["stop", "4", "1"]).await;
 
     // Whoever stopped doesn't.

@@ -323,7 +323,7 @@ async fn credit_is_what_the_hub_allows_at_most_and_one_at_least() {
         let publish = Publish::new("credit", "n", format!("p{n}")).data_text("1").unwrap();
         healthy.0.publish(publish).await.unwrap();
     }
-    for (options, held) in [("{\"credit\":4294967295,\"concurrency\":4294967295}", 64), ("{\"credit\":0}", 1)]
+    for (options, held) in [("{\"credit\":4294967295,\"concurrency\":4294967295}", 64), ("{\"credit\":1}", 1)]
     {
         let mut link = hub.v1().await;
         link.send(&["consume", "1", "1", "", "credit", "*", options]).await;

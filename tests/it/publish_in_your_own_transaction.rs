@@ -36,13 +36,18 @@ impl App {
         self.db.execute_raw(statement).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// An order and its event, as docs/transactions.md says it, up to the end of the transaction.
-    async fn write(&self, id: &str, end: &str) {
+    /// Begins a transaction, on SQLite with its lock.
+    async fn begin(&self) {
         let begin = match self.db.get_database_backend() {
             DbBackend::Sqlite => "BEGIN IMMEDIATE",
             _ => "BEGIN",
         };
         self.db.execute_unprepared(begin).await.unwrap();
+    }
+
+    /// An order and its event, as docs/transactions.md says it, up to the end of the transaction.
+    async fn write(&self, id: &str, end: &str) {
+        self.begin().await;
         self.run("INSERT INTO shop_order (number) VALUES (?)", &[id]).await;
         self.event(id, "{\"total\":12}").await;
         self.run("INSERT INTO event_published (event_id, publisher) VALUES (?, 'SHOP')", &[id]).await;
@@ -130,13 +135,15 @@ async fn without_a_nudge_it_comes_once_it_is_old_enough() {
     let hub = TestHub::with(quick(age)).await;
     let (app, spoke) = (App::of(&hub.database()).await, hub.spoke().await);
     let mut orders = spoke.subscribe("orders", "*").await.unwrap();
+    // Where its time has whole seconds it seems older than it is.
+    let rounding = if engine::held(999) == 0 { Duration::from_secs(1) } else { Duration::from_millis(2) };
     let began = Instant::now();
     app.write("e1", "COMMIT").await;
     let Some(eventflow::spoke::Delivery::Event { event, .. }) = orders.next().await else {
         panic!("an event")
     };
     assert_eq!(event.id.as_str(), "e1");
-    assert!(began.elapsed() >= age - Duration::from_millis(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= age.saturating_sub(rounding), "{:?}", began.elapsed());
 
     // A nudge without ids looks now, and respects the age.
     drop(orders);
@@ -270,10 +277,13 @@ async fn nudges_that_race_each_other_and_the_hubs_own_look_dispatch_each_event_o
 
 #[tokio::test]
 async fn what_waits_for_its_time_is_only_stored_or_breaks_the_rules_is_left_and_said() {
+    if engine::is_only_for_sqlite("a server's columns of JSON take nothing else") {
+        return;
+    }
     let hub = TestHub::with(quick(Duration::ZERO)).await;
     let (app, spoke) = (App::of(&hub.database()).await, hub.spoke().await);
     let mut orders = spoke.subscribe("orders", "*").await.unwrap();
-    app.run("BEGIN IMMEDIATE", &[]).await;
+    app.begin().await;
     for (id, data) in
         [("stored", "1"), ("later", "1"), ("odd", "{\n\"a\": 1}"), ("none", "no JSON"), ("e\u{1}", "1")]
     {

@@ -114,7 +114,7 @@ async fn what_is_only_persisted_is_published_now() {
     let early = time::text(AT - 5_000);
     let insert = format!(
         "INSERT INTO event (id, timestamp, domain, pid, name, data) \
-         VALUES ('e', '{early}', 'orders', 'order-1', 'created', '{{ \"a\" : 1 }}')"
+         VALUES ('e', @local('{early}'), 'orders', 'order-1', 'created', '{{ \"a\" : 1 }}')"
     );
     sql(&store, &insert).await;
     let answer = one(&store, publish(event("e"), 7)).await;

@@ -69,7 +69,7 @@ async fn each_end_has_its_own_time() {
     one(&store, finish("good", 1, Outcome::Success)).await.unwrap();
     one(&store, finish("dead", 2, Outcome::Dead)).await.unwrap();
     one(&store, finish("lapsed", 3, Outcome::Expired)).await.unwrap();
-    sql(&store, &format!("UPDATE event_published SET published = '{}'", time::text(AT))).await;
+    sql(&store, &format!("UPDATE event_published SET published = @local('{}')", time::text(AT))).await;
     let policy = Policy {
         keep_success: hours(1),
         keep_dead: hours(2),

@@ -58,9 +58,10 @@ fn a_spoke_gets_a_bundle_renews_it_and_is_shut_out() {
 
 /// Changes the hub's database as somebody else would.
 fn change(hub: &Started, sql: &str) {
-    let file = hub.data().join("eventflow.db");
+    // Programs are started as they come, with the database in their data folder.
+    let url = format!("sqlite://{}", hub.data().join("eventflow.db").display());
     let changed = tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let database = crate::support::engine::open(&file).await;
+        let database = sea_orm::Database::connect(url).await.unwrap();
         let changed = database.execute_unprepared(sql).await.unwrap().rows_affected();
         database.close().await.unwrap();
         changed

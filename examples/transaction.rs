@@ -12,7 +12,7 @@ use eventflow::spoke::{Consume, Spoke, SpokeConfig};
 use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbBackend,
     TransactionTrait,
-    sea_query::{Expr, Query},
+    sea_query::{Expr, ExprTrait, Query},
 };
 use tokio::sync::mpsc;
 
@@ -51,14 +51,19 @@ async fn order(transaction: &DatabaseTransaction, number: &str, total: u32) -> R
     };
     // A stable id: whoever repeats this repeats the same event.
     let id = format!("{number}-created");
-    let data = serde_json::json!({ "total": total }).to_string();
+    let data = Expr::val(serde_json::json!({ "total": total }).to_string());
+    let data = match transaction.get_database_backend() {
+        // A text that is bound is no JSON by itself there.
+        DbBackend::Postgres => data.cast_as("json"),
+        _ => data,
+    };
     insert("shop_order", vec![("number", number.into()), ("total", total.into())]).await?;
     let event = vec![
         ("id", id.as_str().into()),
         ("domain", "orders".into()),
         ("pid", number.into()),
         ("name", "created".into()),
-        ("data", data.into()),
+        ("data", data),
     ];
     insert("event", event).await?;
     insert("event_published", vec![("event_id", id.as_str().into()), ("publisher", "SHOP".into())]).await?;
